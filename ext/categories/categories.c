@@ -25,16 +25,16 @@ SQLITE_EXTENSION_INIT3
 /* A mechanism that draws one of the public categories. */
 struct category_mechanism {
   struct mechanism mechanism;
-  /* Returns the largest epsilon whose cost at each order alpha is at most alpha * rate. */
+  /* The largest epsilon whose cost at each order alpha is at most alpha * rate. */
   double (*epsilon)(double rate);
-  /* Returns the Renyi divergence of order alpha of a draw with this epsilon. */
+  /* The Renyi divergence of order alpha of a draw with this epsilon. */
   double (*rdp)(double alpha, double epsilon);
   /*
-  ** The length of the interval of the changes that one unit makes to the utilities (struct tilt),
-  ** if neighbours differ by adding or removing a unit, and if they differ by replacing one.
+  ** The interval of the changes that one unit makes to the utilities (struct tilt), if neighbours
+  ** differ by adding or removing a unit, and by replacing one.
   */
   uint64_t range, range_replaced;
-  /* Computes the utility of each category from the number of units that have the category. */
+  /* From the number of units that have each category. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
   /* Draws a category (noise/noise.h). `order` has room for `count` numbers. */
   int (*draw)(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
@@ -130,10 +130,7 @@ static const struct category_mechanism permute_and_flip = {
 ** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval.
 */
 
-/*
-** Sets the utility of the most common category to 1 and all other utilities to 0. If several
-** categories are equally common, the first of them gets 1.
-*/
+/* The first of the most common categories gets the utility 1, and all others 0. */
 static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
   size_t mode = 0;
   for (size_t i = 1; i < count; i++) mode = counts[i] > counts[mode] ? i : mode;
@@ -198,9 +195,7 @@ struct divergence {
 /* A computation with at most this many terms takes a few milliseconds, and is never deferred. */
 #define FEW_TERMS 100000
 
-/*
-** Computes the divergences of a chain. Checks for an interrupt after each row of the chain.
-*/
+/* Computes the divergences of a chain. Each row is followed by a look for an interrupt. */
 static int compute(struct ledger *ledger, const struct chain *chain, double epsilon,
                    const double *orders, int count, double *rdp, struct error *error) {
   struct kernel kernel = {chain->high, chain->rows, chain->columns};
@@ -226,7 +221,7 @@ static void divergence_free(struct computation *computation) {
   sqlite3_free(divergence);
 }
 
-/* Adds a kernel with the orders that are to be computed. Returns 0 if memory runs out. */
+/* Adds a kernel and the orders to compute. Returns 0 if memory runs out. */
 static int add(struct deferred *deferred, const struct chain *chain, double epsilon,
                const double *orders, int count) {
   struct divergence *added = sqlite3_malloc64(sizeof *added);
@@ -245,9 +240,8 @@ static int add(struct deferred *deferred, const struct chain *chain, double epsi
 }
 
 /*
-** Copies those divergences of the chain that the list has to rdp. Moves the orders that the list
-** lacks to the front of `missing`, and sets places[i] to the place of missing[i] in rdp. Returns
-** the number of these orders.
+** Copies the divergences of the chain that the list has to rdp. Moves the orders that it lacks to
+** the front of `missing`, with their places in rdp, and returns their number.
 */
 static int take_listed(const struct deferred *deferred, const struct chain *chain, double epsilon,
                        double *missing, int *places, int count, double *rdp) {
@@ -308,8 +302,6 @@ static int divergences_find(struct session *session, const struct chain *chain, 
   return found;
 }
 
-/* ---- releases of one category ---------------------------------------------------------------- */
-
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 /*
@@ -354,8 +346,8 @@ int symbols_lower(const struct publication *publication, const struct chain *cha
                   double *costs, struct error *error) {
   int count = symbols_order_count(publication);
   /*
-  ** Each output must have probability 0 for every state or for no state. Otherwise an output could
-  ** rule out a state, and no finite epsilon would cover the release.
+  ** Each output must be possible for every state or for none. Otherwise it could rule out a state,
+  ** and no finite epsilon would cover the release.
   */
   for (size_t i = 0; isinf(epsilon) && i < chain->rows * chain->columns; i++) {
     if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0))
@@ -376,10 +368,7 @@ int symbols_lower(const struct publication *publication, const struct chain *cha
   return found;
 }
 
-/*
-** The context of the callback from which the ledger reads the curve. The curve has one cost for
-** each order of symbols_order_at().
-*/
+/* For the callback by which the ledger reads the curve: one cost for each symbols_order_at(). */
 struct symbol_curve {
   const struct publication *publication;
   const double *costs;

@@ -31,9 +31,9 @@ int symbols_order_count(const struct publication *publication);
 double symbols_order_at(const struct publication *publication, int index);
 
 /*
-** Returns the costs before any kernel: those of a category that is drawn at a tier (0 for a tier
-** without an order), or infinity for reports, which the data make. The caller frees them with
-** sqlite3_free(). Null: out of memory.
+** Returns the costs before any kernel, for sqlite3_free(): those of a category that is drawn at a
+** tier (0 for a tier without an order), or infinity for reports, which the data make. Null: out of
+** memory.
 */
 double *symbols_costs(const struct publication *publication, int tier);
 
@@ -47,10 +47,10 @@ int symbols_lower(const struct publication *publication, const struct chain *cha
                   double *costs, struct error *error);
 
 /*
-** symbols_pay() charges the costs and keeps the costs at the stored orders as the publication's
-** curve. If `costs` is null, it reports an out-of-memory error. symbols_cost() returns this curve
-** as a cost. symbols_charge() sets the lattice of a release that counts units or rows, stores the
-** release, and pays.
+** symbols_pay() charges the costs, or without any reports that memory ran out, and keeps those at
+** the stored orders as the publication's curve, which symbols_cost() returns as a cost.
+** symbols_charge() sets the lattice of a release that counts units or rows, stores the release, and
+** pays.
 */
 int symbols_pay(struct publication *publication, const double *costs);
 struct cost symbols_cost(const struct publication *publication);

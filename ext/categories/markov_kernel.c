@@ -27,7 +27,6 @@ struct cell_list {
 
 #define MOST_CELLS (CHANNEL_MAX_STATES * CHANNEL_MAX_SYMBOLS)
 
-/* Makes room for another cell. */
 static int add_cell(struct cell_list *list) {
   int used = list->count;
   if (used == MOST_CELLS)
@@ -185,7 +184,6 @@ static int fill_channel(struct markov_kernel *channel, const struct cell_list *l
   return channel->json != 0;
 }
 
-/* Reads an array of cells. */
 static int read_cells(struct markov_kernel *channel, struct json *json, const char *text,
                       struct error *error) {
   struct cell_list list = {.error = error};
@@ -305,8 +303,8 @@ int chain_copy(struct chain *copy, const struct chain *chain) {
 }
 
 /*
-** Adds the product of the matrices a and b to `product`. Each entry is a pair of doubles, `high`
-** and `low`. Afterwards each `low` is smaller than the rounding error of its `high`.
+** Adds the product of the matrices a and b to `product`. Each `low` is below the rounding error of
+** its `high`.
 */
 static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
   for (size_t x = 0; x < a->rows; x++) {
@@ -330,10 +328,7 @@ static void multiply(const struct chain *a, const struct chain *b, struct chain 
   }
 }
 
-/*
-** Multiplies the chain by another chain. Returns 1, or 0 if memory runs out. After a 0 the chain is
-** unchanged.
-*/
+/* Multiplies the chain by another, or returns 0 and leaves it if memory runs out. */
 static int append_chain(struct chain *chain, const struct chain *other) {
   struct chain product;
   if (!chain_open(&product, chain->rows, other->columns)) return 0;
@@ -361,8 +356,8 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
 }
 
 /*
-** Sets the chain to the kernel applied channel->steps times, with a row for each of the given
-** states. Returns 1, or 0 if memory runs out. The caller must call chain_clear() in both cases.
+** Sets the chain to the kernel applied channel->steps times, with a row for each state. Returns 0
+** if memory runs out. The caller must call chain_clear() in both cases.
 */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {

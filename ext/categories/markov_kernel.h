@@ -44,9 +44,8 @@ void markov_kernel_clear(struct markov_kernel *channel);
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
 /*
-** channel_check_small() checks that a kernel is small enough to be applied after a draw of a
-** category, or to be applied several times. channel_check_next() also checks that the kernel has a
-** row for each of the states.
+** Check that a kernel is small enough to be applied after a draw of a category or several times,
+** and that it also has a row for each of the states.
 */
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
 int channel_check_next(const struct markov_kernel *channel, char *const *states, int count,
@@ -66,9 +65,8 @@ struct chain {
 };
 
 /*
-** Appends a kernel to a chain whose columns are the `count` states. If the chain is empty, the
-** function sets the chain to this kernel, with the `count` states as rows. The kernel must have a
-** row for each of the `count` states. Returns 1, or 0 if memory runs out.
+** Appends a kernel, with a row for each of the `count` states, to a chain with these columns. An
+** empty chain becomes this kernel, with these rows. Returns 0 if memory runs out.
 */
 int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                int count);

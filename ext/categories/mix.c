@@ -26,9 +26,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** The state of a walk along the publications of a release, from the inner tiers to the outer tiers.
-*/
+/* A walk along the publications of a release, from the inner tiers to the outer ones. */
 struct walk {
   struct publication *publication;
   const char *until;    /* the tier at which the walk stops; null: the walk visits all tiers */
@@ -255,10 +253,7 @@ static int walk_verify(struct publication *publication,
 
 /* ---- counts and sums of public groups -------------------------------------------------------- */
 
-/*
-** Returns whether the groups are public, each group has one number, and the numbers can be added
-** up.
-*/
+/* Returns whether the groups are public, and each has one number that adds up. */
 static int have_public_sums(const struct publication *publication) {
   const struct family *family = publication->definition.contribution.family;
   return family->has_keys && family->is_linear && publication->definition.release.keys &&
@@ -289,8 +284,8 @@ static char **copy_symbols(const struct markov_kernel *channel) {
 }
 
 /*
-** Applies the kernel to the groups. Each new number is a sum of the old numbers, weighted with the
-** probabilities of the kernel. Returns 1, or 0 after setting the ledger's error.
+** Each new number is the sum of the old ones, weighted with the probabilities of the kernel.
+** Returns 0 with the ledger's error.
 */
 static int send(const struct publication *publication, const struct markov_kernel *channel,
                 struct numbers *numbers) {
@@ -361,10 +356,7 @@ static int send_groups(const struct publication *publication, const struct mixin
   return send(publication, kernel_of(mixing), numbers);
 }
 
-/*
-** If the tier already has a publication by this kernel, reads the publication back. It is mixed
-** once.
-*/
+/* A publication by this kernel that the tier has already is read back. */
 static int mix(struct publication *publication, const struct mixing *mixing) {
   struct ledger *ledger = publication->session->ledger;
   const char *tier = publication->position.tiers[publication->position.at].name;

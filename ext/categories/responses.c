@@ -147,9 +147,8 @@ int responses_pass(struct ledger *ledger, const struct markov_kernel *channel, c
 }
 
 /*
-** Draws how many of the next `count` rows make a report, and sets *chosen to this number. Of the
-** *left rows that remain, *wanted rows are to be chosen at random. The function updates *wanted and
-** *left. Returns 0 if the host is interrupted or the system gives no random bytes.
+** Draws how many of the next `count` rows make a report: *wanted of the *left rows that remain are
+** chosen at random. Updates both. Returns 0 as responses_pass() does.
 */
 static int choose_rows(struct ledger *ledger, int64_t count, int64_t *wanted, int64_t *left,
                        int64_t *chosen) {
@@ -165,10 +164,7 @@ static int choose_rows(struct ledger *ledger, int64_t count, int64_t *wanted, in
   return 1;
 }
 
-/*
-** Draws the n reports of a survey. `counts` has the number of rows in each state. Returns 0 if the
-** host is interrupted or the system gives no random bytes.
-*/
+/* Draws the n reports of a survey from the numbers of rows in each state. Returns 0 as above. */
 static int draw_survey(struct ledger *ledger, const struct survey *survey, const int64_t *counts,
                        int64_t *reports) {
   const struct markov_kernel *channel = &survey->channel;
@@ -211,8 +207,8 @@ int responses_publish(struct publication *publication, const struct survey *surv
 /* ---- a new release --------------------------------------------------------------------------- */
 
 /*
-** Returns the costs of one report, or null with the error set. Checks that the states can be
-** estimated from the reports.
+** Returns the costs of one report, or null with the error set, if the reports do not tell the
+** states.
 */
 static double *weigh(const struct publication *publication, const struct survey *survey,
                      struct error *error) {
@@ -351,9 +347,7 @@ int response_weights(const struct chain *chain, double **weights, struct error *
                                 "each other: reports do not tell how many rows have which x");
 }
 
-/*
-** Bounds on what one report adds to the estimate of a state. The bounds hold for every row of data.
-*/
+/* Bounds on what one report adds to the estimate of a state, for any data. */
 struct spread {
   double variance, range, deviation; /* variance and deviation are the largest of all kernel rows */
 };

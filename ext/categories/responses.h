@@ -29,40 +29,31 @@ struct survey_options {
   char *otherwise, *kernel;
 };
 
-/*
-** Reads the kernel of a request from JSON, and sets the keys of the request to the kernel's states.
-** Returns 1, or 0 with the error set.
-*/
+/* Reads the kernel of a request from JSON, and makes its states the keys of the request. */
 int responses_kernel(struct request *request, struct json *json, sqlite3_value *value,
                      struct error *error);
 
-/*
-** The public parameters of a local randomisation. The ledger stores them as the model of the
-** release.
-*/
+/* The public parameters of a local randomisation, which the ledger stores as the model. */
 struct survey {
   int64_t reports;
   char *otherwise, *kernel;
   struct markov_kernel channel;
 };
 
-/*
-** Reads the model. Returns 1, or 0 with the error set. The caller must call survey_clear() in both
-** cases.
-*/
+/* Reads the model. The caller must call survey_clear() also after an error. */
 int survey_read(struct survey *survey, const struct publication *publication, struct error *error);
 void survey_clear(struct survey *survey);
 
 /*
-** Draws `count` independent reports of a state and adds them to `reports`. Returns 0 if the host is
-** interrupted or the system gives no random bytes.
+** Adds `count` independent reports of a state to `reports`. Returns 0 if the host is interrupted or
+** the system gives no random bytes.
 */
 int responses_pass(struct ledger *ledger, const struct markov_kernel *channel, const char *state,
                    int64_t count, int64_t *reports);
 
 /*
-** Stores and publishes the reports and the estimates. At an outer tier, `kernel` is the kernel that
-** made the reports from those of the next inner tier; otherwise it is null.
+** Stores and publishes the reports and the estimates. At an outer tier, `kernel` made the reports
+** from those of the next inner tier; otherwise it is null.
 */
 int responses_publish(struct publication *publication, const struct survey *survey,
                       const struct chain *chain, char *const *symbols, int64_t *reports,

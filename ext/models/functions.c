@@ -25,7 +25,6 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
-/* A descent that reads rows, and its lattice. */
 struct course_of_rows {
   struct design design;
   struct training *training;
@@ -50,10 +49,7 @@ static void close_descent(struct rows *rows) {
   free(course);
 }
 
-/*
-** Makes the step of a row. The row has no gradient if y is no number or the features are no vector.
-** Returns 0 when out of memory.
-*/
+/* Makes the step of a row, without a gradient if y is no number or the features are no vector. */
 static int make_step(struct rows *rows, sqlite3_value **row) {
   const struct course_of_rows *course = rows->state;
   sqlite3_value *y = row[rows->columns.key], *features = row[rows->columns.value];
@@ -144,8 +140,8 @@ static const struct statistic_row statistic = {
 /* ---- the privacy of every row of a stored model ---------------------------------------------- */
 
 /*
-** Finds a finished model with this name. Returns 1, or 0 after setting the ledger's error. The
-** caller clears the release in both cases.
+** Finds a finished model. Returns 0 with the ledger's error. The caller clears the release in both
+** cases.
 */
 static int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                       struct descent *descent) {
@@ -163,10 +159,7 @@ static int model_find(struct ledger *ledger, const char *name, struct ledger_rel
 
 #define MOST_INDEXES 5000000 /* the most private rows that one text can list */
 
-/*
-** Copies the tier at which a model was drawn, except for the name of the tier. Returns 0 on
-** failure.
-*/
+/* Copies the tier at which a model was drawn, without its name. Returns 0 on failure. */
 static int tier_of_model(struct ledger *ledger, const struct ledger_release *release,
                          struct ledger_tier *tier) {
   struct ledger_path path;
@@ -201,8 +194,8 @@ struct listing {
 };
 
 /*
-** Returns the least epsilon for which Theorem 3 of Asoodeh et al., as printed, gives at most the
-** delta of the listing.
+** The least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta of the
+** listing.
 */
 static double printed_epsilon(const struct listing *listing) {
   const struct sgd *theorem = &listing->theorem;
@@ -220,9 +213,8 @@ static double printed_epsilon(const struct listing *listing) {
 }
 
 /*
-** Appends the result of the printed theorem, or null where its conditions fail. The printed
-** theorems assume that all steps have the same length. The printed theorem for Laplace noise also
-** assumes one dimension.
+** Appends the result of the printed theorem, or null: it assumes steps of the same length and, for
+** Laplace noise, one dimension.
 */
 static void append_printed(struct listing *listing, double x) {
   if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
@@ -282,8 +274,7 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
   sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
   struct contribution question = model_contribution(descent);
   /*
-  ** In the theorems as they are printed, the noise is added to a gradient, and its size is the
-  ** standard deviation of Gaussian noise or the scale of Laplace noise.
+  ** The printed theorems add the noise to a gradient, of a standard deviation or a Laplace scale.
   */
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
   struct sgd theorem = {.length = descent->rows + descent->public_rows,
@@ -314,8 +305,8 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
 }
 
 /*
-** Returns the privacy of every private row as JSON, in the form that dp_sgd_profile() publishes.
-** The caller frees the text with sqlite3_free(). Returns null after setting the session's error.
+** Returns the privacy of every private row as JSON, for sqlite3_free(), or null with the session's
+** error.
 */
 static char *model_profile(struct session *session, const char *name) {
   struct ledger *ledger = session->ledger;

@@ -10,16 +10,13 @@
 #include "math/mixing.h"
 
 /*
-** A walk (struct walk) takes the first SINGLE steps after a row one by one. From there on, the walk
-** takes blocks of steps. The size of a block is 1/SHARE of the number of steps so far.
+** A walk takes the first SINGLE steps after a row one by one, and then blocks of 1/SHARE of the
+** steps so far.
 */
 #define SINGLE 256
 #define SHARE  32
 
-/*
-** The code raises bounds by this margin, which covers the rounding errors of math/ and of sums of
-** logarithms.
-*/
+/* It covers the rounding errors of math/ and of sums of logarithms in bounds. */
 #define MARGIN 0x1p-30
 
 /* ---- one step -------------------------------------------------------------------------------- */
@@ -39,10 +36,7 @@ static struct noise noise_of(const struct course *course, const struct hop *hop)
                         descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
 }
 
-/*
-** Returns ln E, where E is the hockey-stick divergence of order e^epsilon between the noise and the
-** noise moved by `distance` (hiding.h).
-*/
+/* Returns ln E (hiding.h) of the noise and the noise moved by `distance`. */
 static double log_stick(const struct noise *noise, double epsilon, double distance) {
   if (distance == 0 || epsilon == INFINITY) return -INFINITY;
   if (noise->laplace) {
@@ -65,10 +59,7 @@ static double log_stick(const struct noise *noise, double epsilon, double distan
   return fmin(fmin(raised, 0), chernoff);
 }
 
-/*
-** Returns the largest distance that two points of the ball can have after a step. The distance is
-** in the norm of the step's noise.
-*/
+/* Returns the largest distance of two points of the ball after a step, in the norm of its noise. */
 static double moved_by(const struct course *course, const struct hop *hop) {
   const struct descent *descent = course->descent;
   double width = 2 * ldexp(descent->radius, -course->granularity), root = sqrt(descent->dim);
@@ -78,19 +69,13 @@ static double moved_by(const struct course *course, const struct hop *hop) {
 
 /* ---- the steps after a row ------------------------------------------------------------------- */
 
-/*
-** A walk over the steps after a row. The walk computes d (hiding.h), the divergence that remains
-** for the row, at one epsilon.
-*/
+/* A walk over the steps after a row computes d (hiding.h), the divergence that remains for it. */
 struct walk {
   const struct course *course;
   double index, epsilon;
   double after, left; /* number of steps taken, and number of steps left */
   double log_delta;
-  /*
-  ** block: number of steps in the last block. log_factor: log of an upper bound on the factor by
-  ** which each step of this block multiplies d.
-  */
+  /* The steps of the last block, and the log of a bound on the factor of each of them. */
   double block, log_factor;
   double distance, variance; /* T_0 and the clock of the path so far */
   struct hop hop;            /* the current step; constant if all steps are equal */
@@ -103,7 +88,6 @@ static double log_path(const struct walk *walk) {
   return log_stick(&noise, walk->epsilon, walk->distance);
 }
 
-/* Extends the path by one step. */
 static void extend_path(struct walk *walk) {
   double contraction = walk->hop.contraction;
   walk->distance =
@@ -116,8 +100,8 @@ static struct walk walk_from(const struct course *course, double index, double e
   struct walk walk = {
       .course = course, .index = index, .epsilon = epsilon, .left = course->steps - index};
   /*
-  ** The ratio of sensitivity to noise is largest in the last step (sgd.h), so the walk uses the
-  ** parameters of the last step for the row's own step.
+  ** The last step has the largest ratio of sensitivity to noise (sgd.h): the row gets its
+  ** parameters.
   */
   course_hop(course, course->steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
@@ -127,18 +111,16 @@ static struct walk walk_from(const struct course *course, double index, double e
   return walk;
 }
 
-/* The walk uses the path bound only for equal steps with Gaussian noise. */
+/* The path bound is for equal steps with Gaussian noise. */
 static int has_path(const struct walk *walk) {
   const struct descent *descent = walk->course->descent;
   return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
 }
 
 /*
-** Takes the next block of steps, but at most `most` steps. The function multiplies d by the same
-** factor for each step of the block. This factor is an upper bound for two reasons. It is the
-** factor of the last step of the block, whose noise is the smallest relative to the moved distance
-** (sgd.h). It is also the factor at the d before the block. During the block d falls, and a smaller
-** d has a smaller factor.
+** Takes the next block of at most `most` steps. The factor by which it multiplies d for each step
+** is an upper bound: it is that of the last step of the block, whose noise is the smallest relative
+** to the moved distance (sgd.h), at the d before the block, and a smaller d has a smaller factor.
 */
 static void walk_on(struct walk *walk, double most) {
   const struct course *course = walk->course;
@@ -161,10 +143,9 @@ static void walk_on(struct walk *walk, double most) {
 }
 
 /*
-** Returns 1 if the walk certainly cannot bring ln d down to log_wanted. The function computes a
-** lower limit of d after the walk. It starts from the smaller of the current d and the path bound
-** at the end of the path. For each step left, it multiplies this number by the least factor that a
-** step can have while d is above the wanted value.
+** Returns 1 if the walk certainly cannot bring ln d down to log_wanted, by a lower limit of d after
+** the walk: the smaller of the current d and the path bound at the end of the path, times, for each
+** step left, the least factor that a step can have while d is above the wanted value.
 */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
@@ -182,8 +163,8 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
 }
 
 /*
-** Returns an upper bound on ln d after all steps. The walk may stop early, when ln d is at most
-** log_wanted or certainly cannot reach log_wanted.
+** Returns an upper bound on ln d after all steps. The walk may stop when ln d is at most log_wanted
+** or certainly cannot reach it.
 */
 static double log_delta_after(const struct course *course, double index, double epsilon,
                               double log_wanted) {
@@ -204,7 +185,7 @@ static int suffices(const struct course *course, double index, double epsilon, d
 
 /*
 ** Returns the least epsilon in [0, high] for which the delta after all steps is at most
-** exp(log_wanted). Returns `high` if high * (1 - 2^-16) does not suffice.
+** exp(log_wanted), or `high` if high * (1 - 2^-16) does not suffice.
 */
 static double least_epsilon(const struct course *course, double index, double high,
                             double log_wanted) {
@@ -299,10 +280,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
 /* ---- Renyi divergences ----------------------------------------------------------------------- */
 
 /*
-** The nodes of a profile are the values of epsilon at which it stores delta. Here they are given as
-** shares of the last node. The first share is 0. Up to the share 1/64 there are 16 nodes for each
-** octave, and from there on the nodes are equally spaced. The number of nodes is a constant, so it
-** is the same on every machine.
+** The values of epsilon at which a profile has delta, as shares of the last one: 0, then 16 for
+** each octave up to 1/64, then equally spaced. Their number is the same on every machine.
 */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16
@@ -324,8 +303,8 @@ void hiding_profile(const struct course *course, struct profile *profile) {
       course->descent->laplace > 0 ? least_epsilon(course, index, high, -INFINITY) : INFINITY;
   profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
   /*
-  ** For any epsilon above that of the last node, the noise of the row's own step alone makes delta
-  ** 0 (Laplace noise) or less than 1e-299.
+  ** Above the last node, the noise of the row's own step alone makes delta 0 (Laplace noise) or
+  ** less than 1e-299.
   */
   double end =
       profile->pure < INFINITY ? profile->pure : profile->rate + 2 * sqrt(profile->rate * 690);
@@ -343,11 +322,10 @@ void hiding_profile(const struct course *course, struct profile *profile) {
 }
 
 /*
-** Returns an upper bound on the integral between two nodes. The integrand is the sum of two terms,
-** g^(alpha-2) delta and g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2,
-** g^(alpha-2) rises while the chord of delta falls, so the mean of their product is at most the
-** product of their means (Chebyshev). For the first term and alpha < 2, and for the second term,
-** the bound uses delta at the left node.
+** An upper bound on the integral between two nodes of the two terms, g^(alpha-2) delta and
+** g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2, g^(alpha-2) rises while the
+** chord of delta falls, so the mean of their product is at most the product of their means
+** (Chebyshev). Otherwise the bound uses delta at the left node.
 */
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];
@@ -360,9 +338,9 @@ static double integral_between(const struct profile *profile, int i, double alph
 }
 
 /*
-** Returns an upper bound on the integral beyond the last node. For Gaussian noise, the bound uses
-** the delta of the row's own step, multiplied by the factors that the later steps have at the last
-** node. These factors only fall as epsilon grows. For Laplace noise the integral is 0.
+** An upper bound on the integral beyond the last node: for Gaussian noise with the delta of the
+** row's own step, times the factors that the later steps have at the last node, which only fall as
+** epsilon grows. For Laplace noise the integral is 0.
 */
 static double integral_beyond(const struct profile *profile, double alpha) {
   double rate = profile->rate, from = profile->epsilon[profile->count - 1];

@@ -43,53 +43,49 @@
 #include "models/sgd.h"
 
 /*
-** The steps of a model are given as struct course, for the layout and the shift of the release.
-**
-** For each private row i, lowers epsilons[i - 1] to the least epsilon that the contraction bound
-** proves for this delta. Before the call, each entry must already be a valid epsilon. delta = 0
-** means pure differential privacy. If more than 256 steps follow a row, the function may skip the
-** row. It then lowers the row's epsilon to that of the next row after it that is not skipped.
+** For each private row i, lowers epsilons[i - 1], a valid epsilon already, to the least epsilon
+** that the contraction bound proves for this delta; delta = 0 means pure differential privacy. If
+** more than 256 steps follow a row, it may only get the epsilon of the next row after it that is
+** not skipped.
 */
 void hiding_lower(const struct course *course, double delta, double *epsilons);
 
 /*
 ** For Gaussian noise: sets epsilons[i - 1] to the epsilon that the path bound proves for row i and
-** this delta. `rates` are the results of descent_rates().
+** this delta. `rates` are those of descent_rates().
 */
 void hiding_path_epsilons(const struct course *course, double delta, const double *rates,
                           double *epsilons);
 
 /*
 ** For Gaussian noise and a random stop (Asoodeh et al. 2020, Theorem 5): returns the delta of the
-** worst row, which is the first row. The descent reads only the first `stop` rows, where stop is
-** uniform on 1 .. rows. The delta of row i is the mean of its deltas over all stops. If the descent
-** stops before the row, this delta is 0. If the descent stops k steps after the row, this delta is
-** d_k, the contraction bound. The mean is sum_{k=0}^{rows - i} d_k/rows. The bound also holds for
-** an observer who knows the stop, because the duration of a release shows the stop.
+** worst row, the first one. The descent reads only the first `stop` rows, where stop is uniform on
+** 1 .. rows. The delta of row i is the mean of its deltas over all stops: 0 if the descent stops
+** before the row, and d_k, the contraction bound, if it stops k steps after it: sum_{k=0}^{rows -
+** i} d_k/rows. The bound also holds for an observer who knows the stop, because the duration of a
+** release shows it. hiding_stop_deltas() sets deltas[i - 1] for each row.
 */
 double hiding_stop_delta(const struct course *course, double epsilon);
-
-/* Sets deltas[i - 1] to the delta of row i (hiding_stop_delta). */
 void hiding_stop_deltas(const struct course *course, double epsilon, double *deltas);
 
 /*
-** Sets descent->variance to the least variance at which the worst row's delta is at most `delta`,
-** or to 0 if there is no such variance.
+** Sets descent->variance to the least variance at which the worst row's delta is at most `delta`;
+** 0: none.
 */
 void hiding_stop_variance(struct descent *descent, const struct layout *shape,
                           const struct design *design, double epsilon, double delta);
 
 /*
-** The privacy profile of the last private row, computed by the contraction bound. The profile holds
-** delta at PROFILE_NODES values of epsilon. These values are enough to bound Renyi divergences.
+** The privacy profile of the last private row by the contraction bound: delta at PROFILE_NODES
+** values of epsilon, which are enough to bound Renyi divergences.
 */
 #define PROFILE_NODES 1553
 struct profile {
   int count;
   double rate; /* rate of the row's own step */
   /*
-  ** Upper bound on the log of the factor by which the later steps multiply delta, for any epsilon
-  ** beyond the last node.
+  ** Upper bound on the log of the factor by which the later steps multiply delta beyond the last
+  ** node.
   */
   double log_factor;
   double pure;                   /* the epsilon at delta = 0; infinite for Gaussian noise */

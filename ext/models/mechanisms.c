@@ -1,7 +1,6 @@
 /*
-** mechanisms.c: the mechanisms that release models, and their family. A model is trained by a noisy
-** descent (sgd.h). The last rows of a descent may be public, or the descent may stop after a random
-** number of rows.
+** mechanisms.c: the mechanisms that release models, and their family. The last rows of a noisy
+** descent (sgd.h) may be public, or it may stop after a random number of rows.
 ** Tests: tests/models/test_sgd.py
 */
 #include <math.h>
@@ -33,17 +32,15 @@ static uint64_t model_sensitivity(const struct mechanism *mechanism, const struc
   return descent_sensitivity(descent_of(terms), terms->shape, terms->shift);
 }
 
-/*
-** Returns the rate of the noise, or 0 for a model with a random stop, whose cost is a curve only.
-*/
+/* The cost of a random stop is a curve only. */
 static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
                          uint64_t clock) {
   return descent_of(terms)->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
 }
 
 /*
-** The clock of a point includes the noise of earlier steps. The draw of the point adds only the
-** noise of the last step.
+** The clock of a point includes the noise of earlier steps, and the draw only that of the last
+** step.
 */
 static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
   (void)clock;
@@ -89,10 +86,7 @@ static int model_cost(const struct mechanism *mechanism, const struct terms *ter
 
 /* ---- the mechanisms -------------------------------------------------------------------------- */
 
-/*
-** Mechanisms in which every row is private and pays for one draw of noise. Their theorem is the
-** theorem of the noise.
-*/
+/* Every row is private and pays for one draw of noise, whose theorem this is. */
 const struct mechanism sgd_gaussian = {
     .name = "gaussian", .theorem = GAUSSIAN_THEOREM, .noise = &gaussian_noise, MODEL};
 
@@ -130,9 +124,8 @@ const struct mechanism *const model_mechanisms[] = {&sgd_gaussian, &sgd_iteratio
 /* ---- the family of models, whose estimates are the coefficients ------------------------------ */
 
 /*
-** Returns an upper bound on the standard deviation of the noise in a coefficient (root mean square
-** over all coefficients). The bound covers the noise of all steps of the descent and of the steps
-** outward. The bound is never larger than the one that follows from the diameter of the ball.
+** An upper bound on the standard deviation of the noise in a coefficient (root mean square over
+** all), of all steps of the descent and outward, and never above that of the diameter of the ball.
 */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->details;
@@ -145,8 +138,8 @@ static double model_noise(const struct reading *reading) {
 }
 
 /*
-** Estimates the coefficients: the projection of the point onto the ball. With less noise, they
-** would also lie in the ball, so that intervals end there.
+** The projection of the point onto the ball. With less noise, it would also lie there, so intervals
+** end there.
 */
 static int estimate_coefficients(struct reading *reading, const int64_t *values,
                                  struct estimate *estimates) {

@@ -1,9 +1,7 @@
 /*
-** model.c: see model.h.
-**
-** The text of a model is a JSON object in one fixed form. The text defines the model: before the
-** extension uses a model, it reads the text back with its own number parser. Everyone who opens the
-** ledger therefore gets the same model.
+** model.c: see model.h. The text of a model is a JSON object in one fixed form, which defines the
+** model: it is read back with the extension's own number parser before the model is used, so
+** everyone who opens the ledger gets the same model.
 ** Tests: tests/models/test_sgd.py
 */
 #include "models/model.h"
@@ -30,10 +28,7 @@ static const char *const losses[LOSSES] = {
 
 /* ---- the text of a model --------------------------------------------------------------------- */
 
-/*
-** One number of a model: its name in the text, its member of struct descent, and the range of its
-** values.
-*/
+/* A number of a model: its name in the text, its member of struct descent, and its range. */
 struct field {
   const char *name;
   size_t offset;
@@ -43,10 +38,7 @@ struct field {
 
 #define IN(member) offsetof(struct descent, member)
 
-/*
-** The fields in the order of the text. The variance comes last because it is computed from the
-** other fields.
-*/
+/* In the order of the text. The variance is computed from the other fields, and comes last. */
 static const struct field fields[] = {
     {"n", IN(rows), 1, SGD_MAX_ROWS, 1, 0},
     {"dim", IN(dim), 1, LAYOUT_MAX_SIZE, 1, 0},
@@ -198,8 +190,8 @@ static int finish_schedule(struct request *request, struct error *error) {
 }
 
 /*
-** Sets the request's mechanism. The caller chooses 'gaussian' or 'laplace'. If the model has public
-** rows or a random stop, this function replaces the name with that of the mechanism for this case.
+** Sets the request's mechanism, of which the caller has chosen 'gaussian' or 'laplace', to that for
+** public rows or a random stop.
 */
 static int finish_mechanism(struct request *request, struct error *error) {
   struct descent *descent = descent_of(request);
@@ -278,9 +270,8 @@ static int model_finish(struct request *request, int by_unit, struct error *erro
 /* ---- values that depend on the tier ---------------------------------------------------------- */
 
 /*
-** Rounds x down to three digits, and further down until the parser reads the text of the number
-** back as the number, from which it may differ in the last binary place (sql_text.c). A replay
-** then reads the same number from the text of the model.
+** Rounds x down to three digits, and further until the parser reads its text back as the same
+** number (it may differ in the last binary place), so that a replay reads this number.
 */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded, read;
@@ -325,9 +316,9 @@ static int model_paid(struct publication *publication, uint64_t clock, const dou
 /*
 ** Returns the default learning rate. Let w* be the solution, and let G^2 bound the mean square of a
 ** gradient with its noise. On a quadratic loss of any curvature, the error of the last point is at
-** most |w*|^2/(4 e eta steps) + eta G^2/4. This bound is least at eta = |w*|/(G sqrt(e steps)). The
-** function assumes that |w*| is half the radius. The result never exceeds the largest learning rate
-** that the theorems allow.
+** most |w*|^2/(4 e eta steps) + eta G^2/4, which is least at eta = |w*|/(G sqrt(e steps)). |w*| is
+** taken as half the radius. The result never exceeds the largest learning rate that the theorems
+** allow.
 */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
@@ -351,8 +342,8 @@ struct contribution model_contribution(const struct descent *descent) {
 }
 
 /*
-** Sets the variance of the noise. Computes the variance from the numbers that the parser reads from
-** the text of the model, because verification reads the same text.
+** Sets the variance of the noise, from the numbers that the parser reads from the text of the
+** model, because verification reads the same text.
 */
 static int settle_noise(struct ledger *ledger, struct descent *descent, const struct price *price) {
   char *text = model_text(descent);

@@ -19,18 +19,17 @@ struct model_options {
 };
 
 /*
-** The steps of a model: those of a release with a path, with the noise and the learning rate of the
-** tier, and with what the rows after a row hide.
+** A release with a path, with the noise and the learning rate of the tier, and with what the rows
+** after a row hide.
 */
 extern const struct procedure model_procedure;
 
-/* Reads the text of a model. Returns 0 if the text is not a model. */
-int models_read(const char *text, struct descent *descent);
+int models_read(const char *text, struct descent *descent); /* 0: the text is not a model */
 
 /*
-** The largest cost that one row of a model may have at a tier. `rate` is the limit for a model that
-** publishes the last point. `epsilon` and `delta` are the limits for a random stop: every
-** epsilon-DP mechanism has at most this rate (response_epsilon()).
+** The largest cost that one row of a model may have at a tier: the rate for a model that publishes
+** the last point; epsilon and delta for a random stop, where every epsilon-DP mechanism has at most
+** this rate (response_epsilon()).
 */
 struct price {
   double rate, epsilon, delta;
@@ -38,7 +37,6 @@ struct price {
 
 struct price model_price(const struct ledger_tier *tier, double weight, double share);
 
-/* Returns the contribution of one row of a model: one step of the descent. */
 struct contribution model_contribution(const struct descent *descent);
 
 #endif

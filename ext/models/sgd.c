@@ -11,10 +11,7 @@
 #include "noise/noise.h"
 #include "sums/layout.h"
 
-/*
-** The number of draws in one call of the sampler. With so many draws, an observer cannot tell the
-** time of a single draw from the total time.
-*/
+/* With so many draws in one call of the sampler, its time does not tell that of a single draw. */
 #define NOISE_BLOCK 512
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -34,8 +31,8 @@ double descent_largest_eta(const struct descent *descent) {
 }
 
 /*
-** Returns the contraction of a step, rounded up slightly, but at most 1. Any larger value would
-** also be a valid bound, but a smaller value would not.
+** The contraction of a step, rounded up slightly, but at most 1: a larger value is a valid bound,
+** too.
 */
 static double contraction_at(const struct descent *descent, double eta) {
   double best = sgd_contraction(eta, descent->beta, descent->l2);
@@ -48,22 +45,19 @@ double descent_contraction(const struct descent *descent) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Computes the layout of a step with this learning rate. */
 static void course_shape(const struct course *course, double eta, struct layout *shape) {
   *shape = course->shape;
   if (course->descent->decay > 0) layout_narrow(shape, eta * course->descent->lipschitz);
 }
 
-/* Returns a/b, rounded up, but at most `most`. */
 static uint64_t divide_up(uint128 a, uint128 b, uint64_t most) {
   uint128 quotient = a / b + (a % b > 0);
   return quotient < most ? (uint64_t)quotient : most;
 }
 
 /*
-** Returns the clock of a step with this sensitivity. The sensitivity must be at least that of the
-** last step, and both must be below 2^32. If the result is LATTICE_VARIANCE_END or more, there is
-** no noise of this clock.
+** Returns the clock of a step of this sensitivity, which is at least that of the last step; both
+** are below 2^32. From LATTICE_VARIANCE_END on there is no noise of this clock.
 */
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;
@@ -106,15 +100,11 @@ void course_hop(const struct course *course, double i, struct hop *hop) {
   hop->clock = clock_of(course, hop->sensitivity);
 }
 
-/* Returns the sum of contraction^(2j) over j = 0 .. count - 1. */
 static double squared_contractions(const struct descent *descent, double count) {
   return geometric_sum(2 * log(descent_contraction(descent)), count);
 }
 
-/*
-** Factors that cover the rounding errors of sums and powers. Each result is rounded in the
-** direction of privacy.
-*/
+/* They cover the rounding errors of sums and powers, in the direction of privacy. */
 #define UP   (1 + 0x1p-40)
 #define DOWN (1 - 0x1p-40)
 
@@ -136,10 +126,7 @@ static uint64_t clock_after(const struct descent *descent, double after) {
   return (uint64_t)fmin(descent->variance * (sum * DOWN), 0x1p62);
 }
 
-/*
-** Returns T_0^2/(2 clock) of a row that is followed by `after` steps, computed as the charge of a
-** release of this sensitivity and clock.
-*/
+/* T_0^2/(2 clock) of a row with `after` steps after it, as the charge of a release. */
 static double rate_after(const struct descent *descent, const struct layout *shape, int shift,
                          double after) {
   return lattice_rate(distance_after(descent, shape, shift, after), clock_after(descent, after));
@@ -228,8 +215,8 @@ static void way_back(const struct course *course, double i, struct way *way) {
 }
 
 /*
-** Returns T_0^2/(clock + added), raised by the margin for rounding. `added` is the clock of further
-** noise on the last point.
+** Returns T_0^2/(clock + added), raised by the margin for rounding, with the clock `added` of
+** further noise on the last point.
 */
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
@@ -237,16 +224,15 @@ static double way_on_top(const struct way *way, double added) {
 }
 
 /*
-** Returns the smaller of two ratios, each of which is twice an upper bound on the cost of a row:
-** T_0^2/clock without additional noise, and s^2/variance of the row's own step.
+** The smaller of two upper bounds on twice the cost of a row: T_0^2/clock without additional noise,
+** and s^2/variance of its own step.
 */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);
 }
 
 /*
-** Returns twice the cost of the private row with the largest cost. Sets *clock to the clock of the
-** last private row.
+** Returns twice the cost of the worst private row, and sets *clock to that of the last private row.
 */
 static double worst_ratio(const struct course *course, double *clock) {
   struct way way = NO_WAY;
@@ -259,10 +245,7 @@ static double worst_ratio(const struct course *course, double *clock) {
   return worst;
 }
 
-/*
-** falling_rates() computes bounds for paths that end at one of ENDS steps. These steps are spaced
-** evenly over the descent.
-*/
+/* falling_rates() tries paths that end at one of ENDS steps, spaced evenly over the descent. */
 #define ENDS 16
 
 static void falling_rates(const struct course *course, double *rates) {
@@ -280,10 +263,7 @@ static void falling_rates(const struct course *course, double *rates) {
   }
 }
 
-/*
-** Designs the lattice for the last step. This lattice is at most 2^9 times finer than the lattice
-** for the first step.
-*/
+/* Designs the lattice for the last step, at most 2^9 times finer than that for the first step. */
 static void falling_lattice(const struct descent *descent, const struct layout *shape, double rate,
                             struct design *design) {
   const struct noise_law *noise = descent_noise_law(descent);
@@ -499,7 +479,6 @@ struct training *training_open(const struct descent *descent, const struct layou
   return 0;
 }
 
-/* Wipes and frees an array of the training (G3). */
 static void discard(void *numbers, size_t bytes) {
   if (numbers) entropy_wipe(numbers, bytes);
   free(numbers);
@@ -517,8 +496,8 @@ void training_close(struct training *training) {
 }
 
 /*
-** Returns the noise of the last step that was taken, or null if the system provided no random
-** bytes. If steps differ, a block is the noise of one step (training_open()).
+** Returns the noise of the last step that was taken, or null without random bytes. If steps differ,
+** a block is the noise of one step (training_open()).
 */
 static const int64_t *next_noise(struct training *training) {
   const struct noise_law *law = descent_noise_law(training->descent);
@@ -536,8 +515,8 @@ static const int64_t *next_noise(struct training *training) {
 }
 
 /*
-** Sets training->gradient to eta times the gradient, in fine steps. clip_vector() makes sure that
-** the norm is at most eta * lipschitz.
+** Sets training->gradient to eta times the gradient, in fine steps, of norm eta * lipschitz at
+** most.
 */
 static void take_gradient(struct training *training, double y, double *features) {
   const struct descent *descent = training->descent;
@@ -573,7 +552,6 @@ void training_add(struct training *training, double y, double *features) {
   }
 }
 
-/* The number of coordinates that one call of training_rest() computes. */
 #define REST 16384
 
 int training_rest(struct training *training) {

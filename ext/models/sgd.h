@@ -67,14 +67,13 @@ struct descent {
   double variance;         /* clock (mechanism.h) of the noise of the last step; below 2^53 */
 };
 
-/* Returns the noise law of the steps of a descent. */
 static inline const struct noise_law *descent_noise_law(const struct descent *descent) {
   return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
 
 /*
-** The mechanisms that release models (mechanisms.c), in the order in which messages list them. The
-** array ends with null. sgd_gaussian and sgd_laplace are those in which every row is private.
+** The mechanisms that release models (mechanisms.c), in the order in which messages list them, then
+** null. sgd_gaussian and sgd_laplace are those in which every row is private.
 */
 extern const struct mechanism sgd_gaussian, sgd_laplace;
 extern const struct mechanism *const model_mechanisms[];
@@ -82,7 +81,6 @@ extern const struct mechanism *const model_mechanisms[];
 /* The family of models, whose estimates are the coefficients. */
 extern const struct family family_sgd;
 
-/* Returns the mechanism that releases the model of a descent. */
 const struct mechanism *descent_mechanism(const struct descent *descent);
 
 /* Bounds on parameters. */
@@ -106,20 +104,19 @@ const struct mechanism *descent_mechanism(const struct descent *descent);
 */
 void descent_derive(struct descent *descent);
 
-/* Returns the largest admissible learning rate, 2/(beta + l2). */
 double descent_largest_eta(const struct descent *descent);
 
 /*
-** Returns the largest distance by which a row moves the coefficients: eta * lipschitz. This number
-** is the clip of a model's release.
+** The largest distance by which a row moves the coefficients, which is the clip of a model's
+** release.
 */
 static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
 }
 
 /*
-** Returns the Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta
-** l2|, |1 - eta beta|), but at most 1.
+** The Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta l2|, |1
+** - eta beta|), but at most 1.
 */
 double descent_contraction(const struct descent *descent);
 
@@ -129,9 +126,7 @@ struct hop {
   uint64_t sensitivity, clock;
 };
 
-/*
-** The steps of a descent, on a lattice that is 2^shift times coarser than the lattice of the shape.
-*/
+/* The steps of a descent, on a lattice 2^shift times coarser than that of the shape. */
 struct course {
   const struct descent *descent;
   struct layout shape; /* layout of the first step */
@@ -142,7 +137,6 @@ struct course {
 void course_make(struct course *course, const struct descent *descent, const struct layout *shape,
                  int shift);
 
-/* Computes the parameters of step i, 1 <= i <= steps. */
 void course_hop(const struct course *course, double i, struct hop *hop);
 
 /*
@@ -181,94 +175,81 @@ void descent_design(const struct descent *descent, const struct layout *shape, d
 
 /*
 ** Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
-** then costs T_0^2/(2 clock). The function checks that no earlier row costs more. The steps after
-** an earlier row also hide that row, but the rounding in each step adds to the distance. For each
-** earlier row, the function computes two bounds on the cost. The first bound uses all steps after
-** the row and the additional noise. The second bound uses only the first few of these steps,
-** because everything after them is post-processing. The smaller bound must be at most the cost of
-** the last row. Both are Renyi bounds, not Gaussian profiles.
+** then costs T_0^2/(2 clock), and no earlier row may cost more. The steps after an earlier row also
+** hide that row, but the rounding in each step adds to the distance. Two bounds on its cost are
+** computed, one with all steps after the row and the additional noise, one with only the first few
+** of these steps, because everything after them is post-processing. The smaller must be at most the
+** cost of the last row. Both are Renyi bounds, not Gaussian profiles.
 **
-** For Laplace noise, the function checks that the noise of the last step alone is enough for every
-** row. In the Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the
-** sensitivity. If L s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves
-** the coefficients of the last step further than the last row does. The widened noise of the last
-** step alone then hides the earlier row as well as the last row.
+** For Laplace noise, the noise of the last step alone must be enough for every row. In the
+** Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the sensitivity. If L
+** s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves the coefficients
+** of the last step further than the last row does, so the widened noise of the last step hides it
+** as well.
 */
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                        uint64_t clock);
 
-/*
-** Returns the sensitivity T_0, rounded up, on a lattice that is 2^shift times coarser than the fine
-** lattice.
-*/
+/* Returns the sensitivity T_0, rounded up, on a lattice 2^shift times coarser than the fine one. */
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows. The
-** bound T_0^2/(2 clock) may use only the first k steps after the row, for any k, because all later
-** steps are post-processing. The rate is the least of these bounds over k = 0 .. rows - i +
-** public_rows. With falling learning rates, the function tries only some values of k. The rate of
-** the last row is at most the charged rate.
+** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows: the
+** least of the bounds T_0^2/(2 clock) with only the first k steps after the row, over k = 0 .. rows
+** - i + public_rows, because all later steps are post-processing. With falling learning rates, only
+** some k are tried. The rate of the last row is at most the charged rate.
 */
 void descent_rates(const struct descent *descent, const struct layout *shape, int shift,
                    double *rates);
 
-/*
-** Returns the clock of the first point of the release, rounded down. Without public rows the clock
-** is `variance`.
-*/
+/* The clock of the first point of the release, rounded down; without public rows `variance`. */
 uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
 
 /*
-** Returns an upper bound on the variance that the noise of all steps adds to a coefficient. More
-** precisely, the function bounds the mean, over all coefficients, of the expected squared
-** difference from the same descent without noise. The unit is the square of a lattice step. A step
-** multiplies the distance of two points by at most `contraction`, and a projection does not
-** increase it. With equal steps the bound is therefore variance * sum over steps j of
-** contraction^(2j).
+** Returns an upper bound on the variance that the noise of all steps adds to a coefficient: on the
+** mean, over all coefficients, of the expected squared difference from the same descent without
+** noise, in squared lattice steps. A step multiplies the distance of two points by at most
+** `contraction`, and a projection does not increase it, so with equal steps the bound is variance *
+** sum over steps j of contraction^(2j).
 */
 double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
 
-/* Returns the derivative of the loss with respect to w.x at w.x = margin. */
+/* The derivative of the loss with respect to w.x at w.x = margin. */
 double descent_slope(const struct descent *descent, double margin, double y);
 
-/* Scales features to a norm of at most clip. Features within the clip stay as they are. */
+/* Scales features to a norm of at most clip, and leaves those within the clip. */
 void descent_clip(const struct descent *descent, double *features);
 
-/*
-** Projects a point of the lattice 2^granularity Z onto the ball and stores the resulting
-** coefficients in w.
-*/
+/* Projects a point of the lattice 2^granularity Z onto the ball: the coefficients w. */
 void ball_project(double radius, const int64_t *point, int dim, int granularity, double *w);
 
 struct training;
 
 /*
 ** Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
-** a release whose clip is descent_step(descent), the largest distance by which a row moves the
-** coefficients. `design` is the lattice of this release. The training keeps pointers to `descent`
-** and `design`. Returns null if memory runs out or the system provides no random bytes.
+** a release whose clip is descent_step(descent), and `design` its lattice. The training keeps
+** pointers to `descent` and `design`. Returns null if memory runs out or the system provides no
+** random bytes.
 */
 struct training *training_open(const struct descent *descent, const struct layout *shape,
                                const struct design *design);
 void training_close(struct training *training);
 
 /*
-** Adds one row. If features is null, the row has no gradient (G2). Otherwise features must be
-** finite; the function clips them in place.
+** Adds one row, without a gradient if features is null (G2). Features are finite, and clipped in
+** place.
 */
 void training_add(struct training *training, double y, double *features);
 
 /*
-** Takes some of the remaining steps (G1), for which no rows have arrived. Returns whether steps
-** remain. One call takes a few milliseconds, so a caller can stop between two calls.
+** Takes some of the remaining steps (G1), for which no rows have arrived, in a few milliseconds.
+** Returns whether steps remain.
 */
 int training_rest(struct training *training);
 
 /*
 ** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
-** coefficient. The array belongs to the training. Returns null if the system provided no random
-** bytes.
+** coefficient, in an array of the training, or null if the system provided no random bytes.
 */
 int128 *training_totals(struct training *training);
 
