@@ -13,13 +13,12 @@
 ** w_0 = 0. The code here adds no noise to the last M. The release adds this noise and stores the
 ** result, the last U, as its point. The published coefficients are the projection of this point.
 **
-** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip.c clips eta g_i to a
-** ball of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this
-** radius, whatever the rounding errors in floating point are. (See sums/layout.h, and
-** mechanism.h for the sum norm of Laplace noise.) Every later step is a function of U_i, of
-** rows that both data sets share, and of its own noise. A row therefore pays only for the draw of
-** its own step. A row pays nothing for the regularisation, because this term is the same in both
-** data sets.
+** Sensitivity. Given w_{i-1}, replacing row i changes only eta g_i. clip_vector() clips eta g_i to
+** a ball of radius eta * lipschitz in exact integers. M_i therefore moves by at most twice this
+** radius, whatever the rounding errors in floating point are. (See sums/layout.h, and mechanism.h
+** for the sum norm of Laplace noise.) Every later step is a function of U_i, of rows that both data
+** sets share, and of its own noise. A row therefore pays only for the draw of its own step. A row
+** pays nothing for the regularisation, because this term is the same in both data sets.
 **
 ** Learning rates may fall from step to step: eta_i = eta/(1 + decay (i - 1))^power. The clip and
 ** the noise of a step fall with them. Let s_i be the integer sensitivity of step i, and s and V the

@@ -382,30 +382,22 @@ double layout_grid_share(const struct contribution *question);
 */
 int layout_leaf(const struct contribution *question, const double *edges, double x);
 
-/* ---- clipping (clip.c) ----------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------- */
 
 /*
-** A vector that does not fit the bounds of its layout is scaled down in exact integers. The result
-** depends on the integers of the vector, not on their order.
-*/
-
-/*
-** Clips a matrix of `cells` times `components` integers in place. The absolute value of every
-** integer is below 2^126, and cells * components < 2^22. Afterwards the absolute value of every
-** integer is at most shape->each (if shape->each is not 0). The norm of every block of the shape is
-** at most the block's `reach`, and the norm of its leading part is at most its `lead_reach`.
-** Returns the set of the blocks that had to be scaled down, as bits 1 << block.
+** Scales a matrix of `cells` times `components` integers down, in place and in exact integers,
+** until it fits; the result does not depend on their order. Their absolute values are below 2^126,
+** and cells * components < 2^22. Afterwards each is at most shape->each (unless that is 0), the
+** norm of every block at most its `reach`, and that of its leading part at most its `lead_reach`.
+** Returns the set of the blocks that had to be scaled, as bits 1 << block.
 */
 unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 
-/* Clips one block of such a matrix in the same way. Returns whether the block was scaled down. */
+/* The same for one block. Returns whether it was scaled down. */
 int clip_block(const struct layout *shape, const struct block *block, int128 *values, size_t cells,
                int components);
 
-/*
-** Scales numbers down in the same way until the sum of their magnitudes is at most `reach`. Returns
-** whether the sum was larger.
-*/
+/* The same until the sum of magnitudes is at most `reach`. Returns whether it was larger. */
 int clip_sum(int128 *values, size_t count, int64_t reach);
 
 #endif

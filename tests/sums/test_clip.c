@@ -1,5 +1,5 @@
 /*
-** test_clip.c: checks the results of clip.c with integers of 320 bits, which can hold the sum of
+** test_clip.c: checks the clipping of layout.c with integers of 320 bits, which can hold the sum of
 ** squares of any vector. Every test runs for the Euclidean norm and for the sum norm.
 **
 ** Requirements: the exact norm of every block is at most the reach of the block, and the exact norm
@@ -108,7 +108,7 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
 /* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
 /*
-** The computed factor may be too small by a relative error of 2^-40. clip.c multiplies and
+** The computed factor may be too small by a relative error of 2^-40. The code multiplies and
 ** truncates at most twice for the leading part, and at most twice more for the whole block.
 */
 static void check_block(const struct block *block, const struct matrix *before,
@@ -216,7 +216,7 @@ static void random_matrices(void) {
   }
 }
 
-/* The norm of each vector is so close to the reach that clip.c must compare both exactly. */
+/* The norm of each vector is so close to the reach that layout.c must compare both exactly. */
 static void near_the_reach(void) {
   for (int run = 0; run < 6000; run++) {
     int components = 1 + (int)(random_bits() % 4);
