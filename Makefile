@@ -200,7 +200,8 @@ $(BUILD)/unit/%: $(BUILD)/unit/%.o $(BUILD)/rooms.a
 $(BUILD)/unit/%.o: test_%.c $(wildcard tests/helpers/*.h)
 	@mkdir -p $(@D)
 	@echo CC $<
-	@$(CC) $(CPPFLAGS) -Itests/helpers $(CODEGEN) $(CFLAGS) $(WARNINGS) -c -o $@ $<
+	@$(CC) $(CPPFLAGS) -Itests/helpers $(CODEGEN) $(CFLAGS) $(WARNINGS) -MMD -MP -c -o $@ $<
+-include $(wildcard $(BUILD)/unit/*.d)
 $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
 	$(AR) rcs $@ $^
