@@ -116,6 +116,11 @@ def test_grants_take_no_more_from_a_budget_than_their_questions(tmp_path, terms)
             with pytest.raises(sqlite3.Error, match="has too little left"):
                 ask(visitor, "one more", "t")
     assert one(db, "SELECT dp_verify()") == "ok"
+    # A sum of doubles is increased by more than its additions can round down.
+    with contextlib.closing(ledger_of(path)) as books:
+        for name, spent in books.execute("SELECT grant_name, spent_slack FROM dp_reserve"):
+            paid = sum(Fraction(slack) for slack, in books.execute("SELECT slack FROM dp_charge WHERE grant_name = ?", (name,)))
+            assert spent == paid == 0 or spent > paid
 
 
 def test_the_owner_has_what_grants_leave(copy):
