@@ -18,7 +18,8 @@
 ** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
 ** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
 ** (math/cost.h).
-** Tests: tests/ledger/test_exposure.py, tests/attacks/test_race.py
+** Tests: tests/ledger/test_exposure.py, tests/release/test_until.py,
+** tests/attacks/test_race.py
 */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
 ** store.c: reads and writes the rows of releases, paths, publications and values.
 ** Tests: tests/ledger/test_crash.py, tests/release/test_series_crash.py,
-** tests/release/test_series_secrets.py
+** tests/release/test_series_secrets.py, tests/mechanism/test_intervals.py
 */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
 ** verify.c: recomputes all totals from dp_charge and compares the results with the stored totals.
 ** Checks that every publication was paid for.
-** Tests: tests/ledger/test_ledger.py, tests/ledger/test_edits.py
+** Tests: tests/ledger/test_ledger.py, tests/ledger/test_edits.py, tests/release/test_until.py
 */
 #include <math.h>
 #include <string.h>
