@@ -2,7 +2,8 @@
 ** accountants.c: the three accountants and their table. Each is a struct of functions
 ** (accountant.h) that decides when the budget of a tier is spent.
 ** Tests: tests/ledger/test_two_orders.py, tests/ledger/test_filters.py,
-** tests/ledger/test_curves.py, tests/ledger/test_pure.py, tests/ledger/test_releases_left.py
+** tests/ledger/test_curves.py, tests/ledger/test_pure.py, tests/ledger/test_releases_left.py,
+** tests/ledger/test_periods.py
 */
 #include "ledger/accountant.h"
 
