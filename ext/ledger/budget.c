@@ -48,10 +48,7 @@ void curve_add(struct curve *sum, const struct curve *term) {
   for (int i = 0; i < CURVE_SIZE; i++) {
     double before = sum->any ? sum->values[i] : 0;
     sum->values[i] = before + term->values[i];
-    /*
-    ** The sum is exact if one term is 0. Otherwise the function raises the sum by one unit in the
-    ** last place.
-    */
+    /* The sum is exact if one term is 0. Otherwise it is raised by one unit in the last place. */
     if (before > 0 && term->values[i] > 0) sum->values[i] = nextafter(sum->values[i], INFINITY);
   }
   sum->any = 1;
@@ -212,10 +209,6 @@ int budget_within(const struct ledger_tier *tier, const struct budget *budget) {
          (!tier->accountant->reserve_slack || budget->slack <= tier->slack_limit);
 }
 
-/*
-** Returns the fraction of the tier's limits that was spent, at the order at which this fraction is
-** smallest.
-*/
 double budget_used(const struct ledger_tier *tier, const struct budget *budget) {
   double used = total_up(tier->accountant->total(tier, budget)) / tier->rate_limit;
   return fmin(used, budget->pure / tier->pure_limit); /* NaN if the limit is: then it is `used` */
@@ -225,10 +218,7 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
                       const struct curve *curve) {
   double epsilon = tier->accountant->epsilon(tier, total_up(budget->rate),
                                              curve && curve->any ? curve->values : 0);
-  /*
-  ** A tier within its limit has spent at most its epsilon. The computed epsilon can be slightly
-  ** larger, because it is rounded up.
-  */
+  /* A tier within its limit has spent at most its epsilon, but the computed one is rounded up. */
   int is_margin = isfinite(epsilon) && epsilon > tier->epsilon && budget_within(tier, budget);
   return is_margin ? tier->epsilon : epsilon;
 }
@@ -279,8 +269,8 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 */
 
 /*
-** SQL for the number of periods of a kind from the period that begins on day `first` to the period
-** that begins on day `last`, both included.
+** SQL for the number of periods of a kind from the one that begins on day `first` to the one that
+** begins on day `last`, both included.
 */
 #define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
 #define PERIODS(kind, first, last)                                                                 \
@@ -291,10 +281,7 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
              " / CASE " kind                                                                       \
              " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
 
-/*
-** Finds a tier whose rate is at least this rate and whose period is over. Returns the name of
-** the tier and the start of the period that has begun since.
-*/
+/* A tier whose rate is at least this and whose period is over, and when the new one began. */
 static const struct statement find_period_over = {
     .sql =
         "SELECT name, started FROM (SELECT name, rate, period_start,"
@@ -314,10 +301,7 @@ static const struct statement enter_period = {
     .changes = CHANGES_BUDGET};
 static const struct statement reset_orders = {
     .sql = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};
-/*
-** Counts the periods of a tier, from its creation or its first charge, whichever is earlier, to
-** the period that dp_budget holds.
-*/
+/* The periods of a tier, from its creation or its first charge, to the one that dp_budget holds. */
 static const struct statement select_count_of_periods = {
     .sql = "SELECT max(1, " PERIODS(
         "kind", "min(born, first)",
@@ -330,18 +314,15 @@ static const struct statement select_count_of_periods = {
                                                       "tier = name WHERE name = ?)"};
 static const struct statement select_period = {
     .sql = "SELECT period_start FROM dp_budget WHERE tier = ?"};
-/*
-** Returns whether ?2 is the first day of a period of tier ?1. ?2 must be NULL if the tier has
-** no periods.
-*/
+/* Whether ?2 is the first day of a period of tier ?1; NULL for a tier without periods. */
 static const struct statement check_period = {.sql =
                                                   "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2")};
 
 #define PERIOD_KINDS 5
 
 /*
-** The kinds of periods. overlaps[j] is the largest number of periods of kind j that can have a day
-** in common with one period of this kind.
+** overlaps[j] is the largest number of periods of kind j that have a day in common with one of this
+** kind.
 */
 static const struct {
   const char *name;

@@ -75,7 +75,6 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
   return -1;
 }
 
-/* Lists the publications of one release, or of all releases, ordered by release. */
 static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) {
   struct ledger_release release;
   if (!name) return statement_bind(ledger, &select_publications, "");
@@ -111,7 +110,7 @@ static void collect_sights(struct ledger *ledger, const struct ledger_tier *tier
   exposure_add(ledger, exposure, tiers, &sight);
 }
 
-/* Returns the tier with the parts of its delta that are not available for noise. */
+/* The tier with the parts of its delta that are not available for noise. */
 static struct ledger_tier seen_at(const struct ledger_tier *tier, const struct exposure *exposure) {
   struct ledger_tier seen = *tier;
   seen.delta_keys = fmax(tier->delta_keys, exposure->delta); /* spent on the selection of keys */
@@ -127,10 +126,8 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
 }
 
 /*
-** Appends an epsilon, or null if it is infinite, and that of the wider unit if there is one. It is
-** infinite if the accountant cannot account for a charge: exact Gaussian accounting does not cover
-** RDP curves, and pure accounting does not cover rates. It is also infinite if key selection has
-** used the whole delta.
+** Appends an epsilon, and that of the wider unit if there is one; null if it is infinite: the
+** accountant does not cover a charge, or key selection has used the whole delta.
 */
 static void append_epsilons(sqlite3_str *json, const struct ledger_tier *tier,
                             const struct exposure *exposure) {
@@ -306,10 +303,7 @@ static char *tier_periods(struct ledger *ledger) {
   return sqlite3_str_finish(json);
 }
 
-/*
-** Returns the name, the theorem and `shrinks` of each mechanism that `describe` lists, as JSON.
-** Mechanisms of the same name have the same facts here.
-*/
+/* Mechanisms of the same name have the same facts here. */
 static char *mechanism_facts(describe_mechanism *describe) {
   struct ledger_mechanism mechanism;
   sqlite3_str *json = sqlite3_str_new(0);

@@ -31,9 +31,8 @@ SQLITE_EXTENSION_INIT3
 
 /*
 ** SQL for the time at which an inherited charge counts (c: the row of dp_charge, o: the row of
-** dp_tier for the charged tier). Normally this is the time of the charge. After the clock went
-** back, the time of a charge can be outside the period in which the charge counts. The result is
-** then the nearest day of this period.
+** dp_tier for the charged tier): that of the charge or, if the clock went back so that it is
+** outside the period in which the charge counts, the nearest day of this period.
 */
 #define COUNTED_AT                                                                                 \
   "min(max(c.at, ifnull(c.period, '')),"                                                           \
@@ -42,20 +41,14 @@ SQLITE_EXTENSION_INIT3
 static const struct statement select_last_charge = {
     .sql = "SELECT id, hash, " STATEMENT_NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
            " ON id = (SELECT max(id) FROM dp_charge)"};
-/*
-** Returns the subject of release ?1, and the start of the period that dp_budget holds for tier
-** ?2. A new charge to this tier counts in this period.
-*/
+/* The subject of release ?1, and the period of tier ?2 in which a new charge counts. */
 static const struct statement select_subject = {
     .sql = "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)"};
-/*
-** Returns a row if the tier was charged for the release in the period that dp_budget holds for
-** the tier (period_start).
-*/
+/* Whether a tier was charged for a release in the period that dp_budget holds for it. */
 static const struct statement find_counted = {
     .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
            " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
-/* Returns what a tier was charged for a release in the period that dp_budget holds for the tier. */
+/* What a tier was charged for a release in this period. */
 static const struct statement select_paid_now = {
     .sql = "SELECT sum(rate) FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
            " WHERE release_id = ? AND c.tier = ? AND period IS period_start"};
@@ -71,9 +64,8 @@ static const struct statement select_paid = {
     .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
            " WHERE release_id = ? AND tier = ? AND id <= ifnull(?3, id)"};
 /*
-** Lists the releases for which tier ?2 was charged, once for each period of the new tier ?1 in
-** which such charges count. The time and the id are those of the last charge of the release in
-** this period.
+** The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
+** charges count, with the time and id of the last charge in this period.
 */
 static const struct statement select_inherited = {
     .sql =
@@ -119,8 +111,7 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
 }
 
 /*
-** Returns the sum of all charges of a tier after the charge with this id. The sum has the form of a
-** budget.
+** Returns the sum of all charges of a tier after the charge with this id, in the form of a budget.
 */
 static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
   struct budget budget = {0};
@@ -159,7 +150,6 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
 
 /* ---- the hash chain -------------------------------------------------------------------------- */
 
-/* sql/ledger.sql defines the hash. */
 void charge_hash(const char *previous, const struct charge *charge, char hash[HASH_SIZE]) {
   struct digest digest;
   digest_begin(&digest);
@@ -205,7 +195,7 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
 
 /* ---- charging -------------------------------------------------------------------------------- */
 
-/* The payment of one tier for one release. bill_admit() adds the payment to the budget. */
+/* What one tier pays for a release, and its budget after the payment is admitted. */
 struct bill {
   struct payment payment;
   struct budget budget;
@@ -215,10 +205,7 @@ static int is_free(const struct payment *payment) {
   return payment->rate.high == 0 && payment->delta == 0 && !payment->curve.any;
 }
 
-/*
-** Adds a bill's payment to its budget, for the owner. Sets an error and returns 0 if the payment
-** does not fit.
-*/
+/* Adds a bill's payment to its budget, for the owner. Fails if it does not fit. */
 static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                         int first) {
   const struct accountant *accountant = tier->accountant;
@@ -244,9 +231,8 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
 }
 
 /*
-** Adds a bill's payment to its budget, for the owner or for the grant of the connection. Whether a
-** grant can pay depends only on the grant (grant.c). Sets an error and returns 0 if the payment
-** does not fit.
+** The same for the owner or for the grant of the connection. Whether a grant can pay depends only
+** on the grant (grant.c).
 */
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
@@ -299,10 +285,7 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
          (is_free(&bill->payment) || bill_admit(ledger, tier, bill, !counted));
 }
 
-/*
-** Appends a payment to the chain of charges and writes the new budget. `at` is the time of the
-** charge; null means now.
-*/
+/* Appends a payment to the chain of charges, and writes the new budget. `at` null means now. */
 static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64_t release_id,
                     const char *release, const char *at, const struct bill *bill) {
   const struct payment *payment = &bill->payment;
@@ -334,8 +317,8 @@ double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
 }
 
 /*
-** Makes the return of one tier. A tier whose period has ended since it was charged gets nothing
-** back: its budget of that period is closed.
+** Makes the return of one tier. A tier whose period has ended since gets nothing back: its budget
+** of that period is closed.
 */
 static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_release *release, double slack, struct bill *bill) {
@@ -379,8 +362,8 @@ static int is_cost(const struct cost *cost) {
 
 /*
 ** Returns whether a tier has paid the whole cost of a publication that has not been made yet
-** (path_prepay() in release/path.c). Publications further out cost less, so the tier can have paid
-** this amount only for this publication.
+** (path_prepay() in release/path.c). Publications further out cost less, so it can have paid this
+** amount only for this publication.
 */
 static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
                       const struct ledger_tier *tier, const struct cost *cost) {
@@ -432,8 +415,8 @@ static int inherited_read(struct ledger *ledger, const char *tier, const char *o
 }
 
 /*
-** Charges the new tier for one release in one period. The cost is what the outer tier had paid by
-** the end of this period, minus what the new tier has paid already.
+** Charges the new tier for one release in one period: what the outer tier had paid by the end of
+** this period, minus what the new tier has paid already.
 */
 static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
                    const struct inherited *inherited) {
@@ -454,8 +437,7 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 
 /*
 ** A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
-** only (models/sgd.h). If the new tier would inherit such a model, and the accountant of the new
-** tier does not cover such models, the function refuses the new tier.
+** only (models/sgd.h). A new tier whose accountant does not cover it may not inherit it.
 */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
@@ -497,8 +479,8 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
 
 /*
 ** Every charge at a tier follows from a publication at this tier or outside it, or from a release
-** that failed there. The members of the tier can see the spent budget at any time, so they may also
-** know the days of the charges.
+** that failed there. Its members can see the spent budget at any time, so they may also know the
+** days of the charges.
 */
 
 static const struct statement select_days = {

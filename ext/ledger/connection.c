@@ -22,10 +22,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-static const struct statement select_terms = {.sql =
-                                                  "SELECT id, protects, adjacency FROM dp_ledger"};
-static const struct statement select_unit = {.sql = "SELECT unit FROM dp_ledger"};
-
 #define APPLICATION_ID 1684432486
 
 /* ---- the handle ------------------------------------------------------------------------------ */
@@ -67,17 +63,16 @@ void ledger_free(struct ledger *ledger) {
 
 /*
 ** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
-** see each other's locks, and when one copy closes the file, the other copy loses its locks.
-** Moreover, different VFSs lock in different ways. Every transaction on a ledger therefore also
-** holds a lock on the file <ledger>-lock. This lock belongs to the open file, not to the process
-** (os/file.h). SQLite never opens the file <ledger>-lock. Readers take the same lock as writers.
-** Without this lock, a reader that does not see the locks of a running transaction would roll back
-** the journal of this transaction.
+** see each other's locks, and when one copy closes the file, the other loses its locks. Moreover,
+** different VFSs lock in different ways. Every transaction therefore also holds a lock on the file
+** <ledger>-lock, which belongs to the open file, not to the process (os/file.h), and which SQLite
+** never opens. Readers take the same lock as writers: a reader that does not see the locks of a
+** running transaction would roll back its journal.
 */
 
 /*
-** Tries once to take the lock. Returns 1 if this handle now holds the lock or does not need the
-** lock, 0 if another connection holds the lock, and -1 on error.
+** Tries once. Returns 1 if this handle now holds the lock or does not need it, 0 if another
+** connection holds it, and -1 on error.
 */
 static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
   int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
@@ -92,8 +87,8 @@ static int attempt(struct ledger *ledger, const char *name, int writes, struct l
 }
 
 /*
-** Waits for the lock. Returns 1 if this handle now holds the lock, already held it, or needs no
-** lock. `writes` says whether the transaction will write.
+** Waits for the lock. Returns 1 if this handle holds it now or needs none. `writes`: the
+** transaction will write.
 */
 static int lock_take(struct ledger *ledger, int writes) {
   struct lock_error error;
@@ -126,7 +121,7 @@ static int lock_take(struct ledger *ledger, int writes) {
   return taken > 0;
 }
 
-/* After a fork() the lock belongs to the parent process, so the child only closes the file. */
+/* After a fork() the lock belongs to the parent process. */
 void lock_drop(struct ledger *ledger) {
   if (ledger->lock == LOCK_FILE_NONE) return;
   if (process_is_same(&ledger->process)) {
@@ -141,7 +136,7 @@ void lock_drop(struct ledger *ledger) {
 
 /* ---- pragmas --------------------------------------------------------------------------------- */
 
-/* Runs a pragma and stores the value that it shows, or "" if it shows none. */
+/* Runs a pragma and stores the value that it shows, or "". */
 static int pragma(struct ledger *ledger, const char *sql, char value[16]) {
   sqlite3_stmt *statement = 0;
   *value = 0;
@@ -179,7 +174,7 @@ int connection_set_journal(struct ledger *ledger) {
 
 /*
 ** Reads a number of four bytes from the header of the file, without SQLite's locks and journals.
-** Returns 0 if the number cannot be read, for example because the file is empty.
+** Returns 0 if it cannot be read, for example because the file is empty.
 */
 static int read_header(const struct ledger *ledger, int offset, uint32_t *number) {
   sqlite3_file *file = 0;
@@ -194,8 +189,8 @@ static int read_header(const struct ledger *ledger, int offset, uint32_t *number
 }
 
 /*
-** Returns whether the file belongs to another application, in which case diffuse must not change
-** it. An empty file is not foreign, because another process may be creating a ledger.
+** Returns whether the file belongs to another application, so that diffuse must not change it. An
+** empty file is not foreign: another process may be creating a ledger.
 */
 static int is_foreign(struct ledger *ledger) {
   uint32_t id;
@@ -206,7 +201,6 @@ int ledger_version(const struct ledger *ledger, uint32_t *version) {
   return ledger->db && !ledger_is_inherited(ledger) && read_header(ledger, 24, version);
 }
 
-/* Makes a copy of the ledger in memory the connection. */
 static void use_copy(struct ledger *ledger, sqlite3 *copy) {
   ledger->file = ledger->db;
   ledger->db = copy;
@@ -214,7 +208,6 @@ static void use_copy(struct ledger *ledger, sqlite3 *copy) {
   memset(ledger->statements, 0, sizeof ledger->statements);
 }
 
-/* Drops the copy, if there is one, and goes back to the file. */
 static void end_copy(struct ledger *ledger) {
   if (!ledger->file) return;
   statements_finalize(ledger);
@@ -245,10 +238,7 @@ void connection_close(struct ledger *ledger) {
   ledger->id = 0;
 }
 
-/*
-** The busy handler. SQLite's own busy handler would wait for whole seconds if SQLite was built
-** without usleep().
-*/
+/* The busy handler. SQLite's own waits for whole seconds if SQLite was built without usleep(). */
 static int wait_for_others(void *context, int calls) {
   struct ledger *ledger = context;
   if (calls == 0) wait_start(ledger);
@@ -256,8 +246,8 @@ static int wait_for_others(void *context, int calls) {
 }
 
 /*
-** The function opens a file with the platform's own VFS, whatever the host's default VFS is. If two
-** connections used VFSs that lock in different ways, they would not see each other's locks.
+** The platform's own VFS opens the file, whatever the host's default VFS is: connections whose VFSs
+** lock in different ways would not see each other's locks.
 */
 int connection_open(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
@@ -290,7 +280,6 @@ int connection_start(struct ledger *ledger) {
       "PRAGMA auto_vacuum = NONE; PRAGMA max_page_count = 2147483646; PRAGMA mmap_size = 0;"
       "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON; PRAGMA fullfsync = ON;"
       "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON";
-  /* Prepare ROLLBACK now, because there may be no memory left when the ledger needs it. */
   return sqlite3_exec(ledger->db, pragmas, 0, 0, 0) == SQLITE_OK ? statements_prepare(ledger)
                                                                  : ledger_fail_sqlite(ledger);
 }
@@ -314,10 +303,7 @@ int connection_check(struct ledger *ledger) {
 const char *const protects_name[3] = {"unit", "unit", "row"};
 const char *const adjacency_name[3] = {"add-remove", "add-remove", "replace"};
 
-/*
-** Returns the index (1 or 2) of the name that a column holds. If the column holds another text,
-** reports that the ledger is damaged.
-*/
+/* Returns the index (1 or 2) of the name that a column holds, or 0 after reporting damage. */
 static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
                          const char *const names[3]) {
   char *text = column_copy(ledger, row, column);
@@ -327,15 +313,16 @@ static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
   return choice;
 }
 
+static const struct statement select_terms = {.sql =
+                                                  "SELECT id, protects, adjacency FROM dp_ledger"};
+static const struct statement select_unit = {.sql = "SELECT unit FROM dp_ledger"};
+
 struct terms {
   char *id;
   int protects, adjacency;
 };
 
-/*
-** Reads the row of dp_ledger. Returns 0 if there is no row, or on failure. The caller frees the id
-** with sqlite3_free().
-*/
+/* Reads the row of dp_ledger. Returns 0 without a row, or on failure. The caller frees the id. */
 static int terms_read(struct ledger *ledger, struct terms *terms) {
   *terms = (struct terms){0};
   sqlite3_stmt *row = statement_bind(ledger, &select_terms, "");
@@ -364,7 +351,7 @@ int connection_read_terms(struct ledger *ledger) {
 
 /*
 ** Checks that nobody has overwritten the open file with another ledger or set another journal mode.
-** While a ledger is being created, there is nothing to compare, and the function succeeds.
+** While a ledger is being created, there is nothing to compare.
 */
 static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
@@ -389,8 +376,8 @@ char *ledger_unit(struct ledger *ledger) {
 
 /*
 ** A transaction holds the lock and sets the rounding mode. For long computations, it begins on a
-** copy of the ledger in memory. While the copy is in use, other connections can write the ledger.
-** Changes to the copy are lost when the copy is closed.
+** copy of the ledger in memory, which is lost at its end, so that other connections can write the
+** ledger.
 */
 
 #define PAGES 1000  /* pages to copy between two checks for an interrupt */
@@ -403,8 +390,8 @@ static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_T
 static const struct statement commit = {.sql = "COMMIT", .changes = CHANGES_TRANSACTION};
 
 /*
-** Sets the rounding mode to nearest for the transaction, whatever mode the host uses. The code that
-** rounds totals up relies on this mode, and dp_verify() compares totals to the last bit.
+** Sets the rounding mode to nearest, whatever the host uses: the code that rounds totals up relies
+** on it, and dp_verify() compares totals to the last bit.
 */
 static void round_to_nearest(struct ledger *ledger) {
   if (ledger->rounding >= 0) return;
@@ -433,10 +420,7 @@ static int set_trial(struct ledger *ledger, int trial) {
   return 1;
 }
 
-/*
-** Checks that SQLite can write the time. Outside the years 0 to 9999 the ledger could not tell
-** which of two days is later.
-*/
+/* Outside the years 0 to 9999 the ledger could not tell which of two days is later. */
 static int check_clock(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &select_now, "");
   if (!statement_row(ledger, row)) return 0;
@@ -447,8 +431,8 @@ static int check_clock(struct ledger *ledger) {
 }
 
 /*
-** Begins a transaction. On failure the function rolls back, because a BEGIN that fails for lack of
-** memory can leave a transaction open.
+** On failure the function rolls back, because a BEGIN that fails for lack of memory can leave a
+** transaction open.
 */
 static int begin_with(struct ledger *ledger, const struct statement *begin, int refuse_writes,
                       int trial) {
@@ -550,8 +534,6 @@ int ledger_begin_copy(struct ledger *ledger) {
 int ledger_overdrawn(const struct ledger *ledger) {
   return ledger->overdrawn;
 }
-
-/* ---- computing ------------------------------------------------------------------------------- */
 
 int ledger_begin_computing(struct ledger *ledger) {
   round_to_nearest(ledger);

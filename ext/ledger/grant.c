@@ -359,8 +359,8 @@ int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_gra
 }
 
 /*
-** Returns 1 if there is no grant with this name. Returns 0 if the same grant exists. Sets an error
-** and returns 0 if another grant has this name.
+** Returns 1 if there is no grant with this name, and 0 if the same one or, with an error, another
+** one exists.
 */
 static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
   struct ledger_grant stored;
@@ -389,10 +389,7 @@ static int check_name(struct ledger *ledger, const char *name) {
                      name);
 }
 
-/*
-** Returns the index of the outermost tier at which answers are published, which is at least `at`.
-** Returns -1 with an error if a tier is not known.
-*/
+/* Returns the index of the outermost tier at which answers are published, at least `at`, or -1. */
 static int outermost_of(struct ledger *ledger, const struct ledger_tier *tiers, int count, int at,
                         const char *const *outward, int outward_count) {
   int outermost = at;

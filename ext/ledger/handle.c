@@ -148,9 +148,8 @@ int ledger_use_grant(struct ledger *ledger, const char *grant) {
 
 /*
 ** To find out whether the host is interrupted, the ledger runs a short statement on the host's
-** connection: the probe. An interrupt or the host's progress handler ends the probe with an error.
-** sqlite3_is_interrupted() is not enough, because it exists only since SQLite 3.41 and does not
-** cover progress handlers.
+** connection, the probe, which an interrupt or the host's progress handler ends with an error.
+** sqlite3_is_interrupted() exists only since SQLite 3.41 and does not cover progress handlers.
 */
 
 #define PATIENCE      10000  /* longest wait for another transaction, in milliseconds */
@@ -174,8 +173,8 @@ int ledger_caller_interrupted(struct ledger *ledger) {
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
   /*
-  ** `rc` already holds the error of the probe. Only SQLITE_INTERRUPT is an interrupt: the host can
-  ** also refuse the probe.
+  ** `rc` holds the error. Only SQLITE_INTERRUPT is an interrupt: the host can also refuse the
+  ** probe.
   */
   sqlite3_reset(ledger->probe);
   ledger->looked = clock_milliseconds();
@@ -213,10 +212,7 @@ int wait_moment(struct ledger *ledger, int calls) {
 
 void touched_add(struct ledger *ledger, int64_t subject) {
   struct touched *touched = &ledger->touched;
-  /*
-  ** The loop looks for the subject only in the last few entries. If it misses an earlier entry, the
-  ** list contains the subject twice, which does no harm.
-  */
+  /* The last few entries are enough: a subject that is in the list twice does no harm. */
   for (int i = touched->count; i > 0 && i > touched->count - 4; i--) {
     if (touched->subjects[i - 1] == subject) return;
   }
@@ -249,7 +245,7 @@ int touched_has(const struct ledger *ledger, int64_t subject) {
 
 static const struct statement rollback = {.sql = "ROLLBACK", .changes = CHANGES_TRANSACTION};
 
-/* Returns the slot of a statement, which is empty if the statement is not prepared. */
+/* Returns the slot of a statement; it is empty if the statement is not prepared. */
 static struct prepared *slot_of(struct ledger *ledger, const struct statement *statement) {
   size_t at = (uintptr_t)statement / sizeof *statement % STATEMENT_SLOTS;
   for (int i = 0; i < STATEMENT_SLOTS; i++, at = (at + 1) % STATEMENT_SLOTS) {
@@ -279,10 +275,7 @@ void statements_finalize(struct ledger *ledger) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/*
-** Prepares or resets a statement and clears its bindings. Sets an error and returns null if the
-** statement must not run now.
-*/
+/* Prepares or resets a statement. Fails if it must not run now. */
 static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statement) {
   if (error_is_set(ledger->error)) return 0;
   struct prepared *slot = slot_of(ledger, statement);
@@ -305,10 +298,7 @@ static sqlite3_stmt *ready(struct ledger *ledger, const struct statement *statem
   return 0;
 }
 
-/*
-** If the bindings succeeded, records the subject that the statement is about to change. Returns
-** `prepared`, or null on failure.
-*/
+/* Records what the statement is about to change. */
 static sqlite3_stmt *bound(struct ledger *ledger, const struct statement *statement,
                            sqlite3_stmt *prepared, int rc, int64_t first) {
   if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);

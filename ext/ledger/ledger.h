@@ -2,10 +2,9 @@
 ** ledger.h: the durable record of all releases and of their costs.
 **
 ** The room ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement on this
-** file, and the marker: a table with one row in the host's database that names its ledger
-** (open.c). The ledger decides how much each tier pays (charge.c), and refuses a release that
-** would exceed a budget (accountant.h). The ledger does not draw noise, read the owner's rows or
-** define SQL functions.
+** file, and the marker: a table with one row in the host's database that names its ledger (open.c).
+** It decides how much each tier pays (charge.c), and refuses a release that would exceed a budget
+** (accountant.h). It does not draw noise, read the owner's rows or define SQL functions.
 **
 ** Requirements, which the tests cite:
 **   L1  Only ledger_create() creates a ledger.
@@ -19,11 +18,14 @@
 **   L7  If the host connection cannot write its database, the ledger is only read, unless a grant
 **       pays (ledger_use_grant()).
 **
-** The ledger reports errors to the struct error given to ledger_new(). Other rooms call this struct
-** "the ledger's error". After an error every later call does nothing and fails, so the caller can
-** check for errors once at the end. ledger_ready(), ledger_create() and ledger_resume() clear the
-** error first. Functions that return int return 1 for success and 0 for failure, unless their
-** comment says otherwise.
+** Unless a comment says otherwise: functions that return int return 1, or 0 with an error; a char *
+** that is returned or set belongs to the caller, who calls sqlite3_free(); functions that read or
+** write tables are called inside a transaction; take() is called for each row until it returns 0;
+** and NULL is NaN in a double, a null pointer in a text, and 0 in members marked "0: NULL".
+**
+** Errors go to the struct error given to ledger_new(), "the ledger's error" in other rooms. After
+** an error every later call does nothing and fails, so the caller can check for errors once at the
+** end. ledger_ready(), ledger_create() and ledger_resume() clear the error first.
 */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
@@ -51,8 +53,7 @@ struct ledger_terms {
 
 /*
 ** A tier, a release and a grant as the ledger stores them. The members have the names of columns,
-** which sql/ledger.sql explains. The structs own their texts. NaN stands for NULL in a double, a
-** null pointer in a text, and 0 in the members marked "0: NULL".
+** which sql/ledger.sql explains. The structs own their texts.
 */
 struct ledger_tier {
   char *name;
@@ -121,10 +122,7 @@ struct ledger_path {
 
 /* ---- the handle (connection.c, open.c) ------------------------------------------------------- */
 
-/*
-** What the column dp_value.display shows of the numbers of a kind: no number outside [least, most],
-** and no digit below the width of a leaf if the kind has leaves.
-*/
+/* No number is shown outside [least, most], and no digit below the width of a leaf, if any. */
 struct kind_display {
   double least, most;
   int has_leaves;
@@ -164,17 +162,11 @@ struct ledger_figure {
   double factor;
 };
 
-/*
-** Returns what the numbers of a release are, in words (release/figure_words.h). The caller calls
-** sqlite3_free().
-*/
+/* Returns what the numbers of a release are, in words (release/figure_words.h). */
 typedef char *describe_figure(const struct ledger_release *release,
                               const struct ledger_figure *figure);
 
-/*
-** Returns what a component of a release means: "20 to 40", "upper end"; "" for a single number. The
-** caller calls sqlite3_free().
-*/
+/* Returns what a component means: "20 to 40", "upper end"; "" for a single number. */
 typedef char *describe_component(const struct ledger_release *release, int component);
 
 /* Appends how a public bound moves the numbers of a release: ", shrunk towards 0"; or nothing. */
@@ -192,8 +184,8 @@ struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struc
 void ledger_free(struct ledger *ledger);
 
 /*
-** Opens the ledger of the host's main database. If a ledger is open already, checks that it is
-** still the right ledger (L3, L6).
+** Opens the ledger of the host's main database, or checks that the open ledger is still the right
+** one (L3, L6).
 */
 int ledger_ready(struct ledger *ledger);
 
@@ -201,10 +193,8 @@ int ledger_ready(struct ledger *ledger);
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
 /*
-** These functions return the terms of the open ledger. ledger_protects() returns LEDGER_UNITS or
-** LEDGER_ROWS. ledger_adjacency() returns LEDGER_ADD_REMOVE or LEDGER_REPLACE. ledger_unit()
-** returns the word for a unit, such as 'patient', or null if dp_init() got no such word or on
-** failure. Call ledger_unit() inside a transaction, and free the word with sqlite3_free().
+** The terms of the open ledger: LEDGER_UNITS or LEDGER_ROWS, LEDGER_ADD_REMOVE or LEDGER_REPLACE,
+** and the word for a unit, such as 'patient', or null if dp_init() got no such word.
 */
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
@@ -223,27 +213,20 @@ int ledger_has_file(const struct ledger *ledger, const char *path);
 /* Returns the struct error that was given to ledger_new(). */
 struct error *ledger_error(const struct ledger *ledger);
 
-/*
-** Returns a JSON parser that stops when the host is interrupted, and that sets the ledger's error.
-*/
+/* Returns a JSON parser that stops when the host is interrupted, and sets the ledger's error. */
 struct json *ledger_json(struct ledger *ledger);
 
 /*
-** Clears the error and checks the open connection, without reading the host's database. Call this
-** function at the end of a release. It may be called while SQLite finalizes a statement.
+** Clears the error and checks the open connection, without reading the host's database. For the end
+** of a release; may be called while SQLite finalizes a statement. After ledger_resume_patiently(),
+** for the draw, transactions wait longer for locks, but an interrupt of the host ends the wait.
 */
 int ledger_resume(struct ledger *ledger);
-
-/*
-** Does what ledger_resume() does. Call this function before the draw of a release. The following
-** transactions wait longer for locks, but an interrupt of the host ends the wait.
-*/
 int ledger_resume_patiently(struct ledger *ledger);
 
 /*
-** These functions begin and end transactions on the private connection. After a failure only
-** ledger_rollback() has an effect. If an earlier call in the transaction has failed,
-** ledger_commit() rolls back and returns 0.
+** Begin and end transactions on the private connection. After a failure only ledger_rollback() has
+** an effect; ledger_commit() then rolls back and returns 0.
 **
 ** Use ledger_begin() to charge, create or discard. If the host may only read (L7) and no grant is
 ** set, the transaction can read, and its first statement that writes fails with the reason.
@@ -259,6 +242,7 @@ int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy o
 ** In the ledger itself such a charge fails.
 */
 int ledger_overdrawn(const struct ledger *ledger);
+
 /*
 ** Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
 ** mode is that of a transaction. The caller calls ledger_goes_on() from time to time, and rolls
@@ -268,10 +252,7 @@ int ledger_begin_computing(struct ledger *ledger);
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
 
-/*
-** Returns 1, or 0 with an error if the host is interrupted. Call this function in long
-** computations. It is fast enough to be called in a loop.
-*/
+/* Returns 0 with an error if the host is interrupted. Fast enough to be called in a loop. */
 int ledger_goes_on(struct ledger *ledger);
 
 /*
@@ -282,49 +263,38 @@ void ledger_watch(struct ledger *ledger, sqlite3 *db);
 
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
 
-/*
-** Reads the tiers, the innermost tier first. The caller calls ledger_tiers_free(), even after a
-** failure.
-*/
+/* Reads the tiers, the innermost first. Call ledger_tiers_free() also after a failure. */
 int ledger_tiers(struct ledger *ledger, struct ledger_tier **tiers, int *count);
 void ledger_tiers_free(struct ledger_tier *tiers, int count);
 
-/*
-** Returns the index of the tier with this name. Otherwise sets an error that lists the known tiers
-** and returns -1.
-*/
+/* Returns the index of the tier with this name, or -1 with an error that lists the known tiers. */
 int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                      const char *name);
 
-/* Creates a tier, in a transaction of its own. Does nothing if the same tier exists already. */
+/*
+** In a transaction of their own: creates a tier, unless the same tier exists already; drops a tier
+** that has no charges, permanently; keeps what the owner chose for the page of a tier, a JSON
+** object ('{}': nothing), unless the ledger has the same.
+*/
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
+int ledger_tier_drop(struct ledger *ledger, const char *name);
+int ledger_page_set(struct ledger *ledger, const char *tier, const char *options);
 
 /* Returns whether dp_tier.period can have this value. */
 int ledger_period_is_known(const char *period);
 
 /*
-** Both functions move the budgets of all tiers to their current periods, in a transaction that the
-** caller will roll back. ledger_enter_periods() needs a transaction that can write.
-** ledger_read_periods() is for a transaction that only reads: if a period is over, the function
-** continues on a copy of the ledger in memory.
+** Move the budgets of all tiers to their current periods, in a transaction that will be rolled
+** back: one that can write, or one that only reads. The latter continues on a copy of the ledger in
+** memory if a period is over.
 */
 int ledger_enter_periods(struct ledger *ledger);
 int ledger_read_periods(struct ledger *ledger);
 
-/* Drops a tier that has no charges, permanently, in a transaction of its own. */
-int ledger_tier_drop(struct ledger *ledger, const char *name);
-
-/*
-** Keeps what the owner chose for the page of a tier (null: all tiers), a JSON object ('{}':
-** nothing), in a transaction of its own. Writes nothing if the ledger has the same.
-*/
-int ledger_page_set(struct ledger *ledger, const char *tier, const char *options);
-
 /*
 ** Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
-** the cost that it has not yet paid for this release. The function checks all these tiers before it
-** charges any tier. If one tier refuses, the function charges nothing, and the error says why. Call
-** this function inside a transaction.
+** the cost that it has not yet paid for this release. If one of them refuses, the function charges
+** nothing, and the error says why.
 */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
@@ -332,24 +302,22 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 /*
 ** Gives back what tiers 0 to `at` have paid for a release beyond the cost of its innermost
 ** publication at the tier or outside it, as rows of dp_charge with a negative rate. `slack` is the
-** lattice slack of the draws that were made. Only a release whose draw can stop early (the option
-** until) has something to give back. Call this function in the transaction that stores the values.
+** lattice slack of the draws that were made. Only a release with the option until has something to
+** give back. Call this function in the transaction that stores the values.
 */
 int ledger_return(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double slack);
 
 /*
-** ledger_last_charge() returns the id of the last charge, or 0 if there are no charges.
-** ledger_charged_since() returns the sum of the rates that a tier was charged after the charge with
-** the id `charge`. An RDP curve (math/cost.h) counts as the rate that has the same RDP at the
-** tier's filter order, the order at which the accountant enforces the budget. At a tier with the
-** accountant 'pure', the sum is a sum of epsilons.
+** The id of the last charge, or 0; and the sum of the rates that a tier was charged after a charge.
+** An RDP curve (math/cost.h) counts as the rate that has the same RDP at the tier's filter order.
+** At a tier with the accountant 'pure', the sum is a sum of epsilons.
 */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
 /*
-** Finds the rate of the first charge for a release, which is the rate of the point that was drawn
+** Finds the rate of the first charge for a release, which is that of the point that was drawn
 ** first. Returns 1 if there is such a charge, and 0 otherwise or on failure.
 */
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate);
@@ -362,11 +330,10 @@ struct ledger_standing {
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
 /*
-** The result of ledger_repeats(), which looks at the sum of all charges after the charge with the
-** id `charge`. `count` is the number of times that this sum can be paid again, before a tier
-** refuses or the grant of the connection is used up. `count` is -1 if there are no such charges.
-** `tier` is the index of the tier that would refuse first. `period` is the name of this tier's
-** current period, such as 'January 2026', or '' if the tier has no periods.
+** How many times the sum of all charges after the charge with the id `charge` can be paid again,
+** before a tier refuses or the grant of the connection is used up (-1: there are no such charges);
+** the index of the tier that would refuse first; and the name of its current period, such as
+** 'January 2026', or ''.
 */
 struct ledger_repeats {
   int64_t count;
@@ -377,26 +344,19 @@ int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int c
                    int64_t charge, struct ledger_repeats *repeats);
 
 /*
-** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers.
-** If `release` is not null, the publications of other releases are left out. The caller calls
-** sqlite3_free().
+** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers,
+** of one release or (null) of all.
 */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int count, const char *release);
 
-/*
-** Facts about a mechanism that the ledger needs to check publications and to name a theorem. The
-** ledger itself knows no mechanisms, so the caller describes them.
-*/
+/* What the ledger, which knows no mechanisms, must know to check publications and name theorems. */
 struct ledger_mechanism {
   const char *name, *theorem;
   int shrinks;       /* 1: published values shrink towards a centre */
   int has_rate;      /* 1: a publication costs the rate of its clock; 0: a curve */
   int may_have_rate; /* 1: a publication costs a curve or, instead, a rate */
-  /*
-  ** Returns the RDP, at order alpha, of a publication with this sensitivity and clock. The pointer
-  ** is null if the clock does not determine the curve.
-  */
+  /* The RDP, at order alpha, of a publication; null if the clock does not determine the curve. */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
   /*
   ** 1: the mechanism trains a model step by step, and later steps can hide the row that an earlier
@@ -410,8 +370,8 @@ struct ledger_mechanism {
 typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
 /*
-** The first part of dp_verify(), inside a transaction. Recomputes all totals from dp_charge and
-** compares them with the stored totals. Checks that every publication was paid for.
+** The first part of dp_verify(). Recomputes all totals from dp_charge and compares them with the
+** stored totals. Checks that every publication was paid for.
 */
 int ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
@@ -426,58 +386,50 @@ int ledger_verify_seals(struct ledger *ledger);
 ** A check of dp_verify() returns 1 if it has found nothing. A discrepancy is an error of the
 ** ledger, so that all further checks do nothing. ledger_discrepancy() sets it and returns 0.
 ** ledger_verdict() ends the verification: it returns 'ok' or the discrepancy, whose error it
-** clears, or null on another error. The caller calls sqlite3_free().
+** clears, or null on another error.
 */
 int ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 char *ledger_verdict(struct ledger *ledger);
 
 /*
-** Returns the certificate for an auditor, as JSON, or null on error. The caller calls
-** sqlite3_free(). `verified` is the result of ledger_verify().
+** Returns the certificate for an auditor, as JSON, or null on error. `verified` is the result of
+** ledger_verify().
 */
 char *ledger_certificate(struct ledger *ledger, const char *verified, describe_mechanism *describe);
 
-/* ---- releases, points and values (store.c), inside a transaction ----------------------------- */
+/* ---- releases, points and values (store.c) --------------------------------------------------- */
 
 /*
-** Finds the release that has this name and is not discarded. Returns 1 if there is such a release,
-** and 0 otherwise or on failure.
+** Find the release that has this name and is not discarded, or the one with this id. Return 1 if
+** there is such a release, and 0 otherwise or on failure.
 */
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
+int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
 
 /* Reports that there is no release of this name. Returns 0. */
 int ledger_release_unknown(struct ledger *ledger, const char *name);
 
 /*
-** Returns the fingerprint of a release: its exact parameters as one text. The caller calls
-** sqlite3_free(). A later request for the same name must have the same fingerprint.
+** Returns the exact parameters of a release as one text. A later request for the same name must
+** have the same fingerprint.
 */
 char *ledger_fingerprint(const struct ledger_release *release);
 
-/*
-** Stores a new release in state 'charged'. Sets the id of the release. If its name is null, sets
-** the name too.
-*/
+/* Stores a new release in state 'charged'. Sets its id, and its name if it has none. */
 int ledger_release_insert(struct ledger *ledger, struct ledger_release *release);
 
-/*
-** Fails if the rows of a release differ from its last seal. Call this function before you use the
-** rows.
-*/
+/* Fails if the rows of a release differ from its last seal. Call it before you use the rows. */
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
 /*
-** These functions return the id of the last seal, of a release or of all. Every commit that changes
-** the release, or anything, appends a seal. They return 0 on failure.
+** Return the id of the last seal, of a release or of all, or 0 on failure. Every commit that
+** changes the release, or anything, appends a seal.
 */
 int64_t ledger_release_seal(struct ledger *ledger, int64_t id);
 int64_t ledger_last_seal(struct ledger *ledger);
 
-/*
-** Moves a release from the state `from` to the state `to`. Fails if the release is in another
-** state.
-*/
+/* Moves a release from one state to another. Fails if it is in a third one. */
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to);
 
 /* Sets the clock at which a release with the option until was accurate enough. */
@@ -500,25 +452,21 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
 /*
-** ledger_publication_insert() stores a publication. `clipping` is NO_CLIPPING without the option
-** diagnose. `threshold` is
-** the noisy count that a private key needs, or NaN. `kernel` is the Markov kernel that made the
+** Stores a publication. `clipping` is NO_CLIPPING without the option diagnose. `threshold` is the
+** noisy count that a private key needs, or NaN. `kernel` is the Markov kernel that made the
 ** publication from the next inner point, or null.
-** ledger_publication_find() sets *clock and returns 1 if the publication exists. Otherwise, or on
-** failure, it returns 0.
 */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, struct ledger_clipping clipping, double threshold,
                               const char *kernel);
-int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
-                            uint64_t *clock);
 
 /*
-** Finds a publication and sets *kernel to a copy of the kernel that made the publication, or to
-** null if no kernel made it. The caller frees *kernel with sqlite3_free(). Returns 0 if there is no
-** such publication, or on failure.
+** Find a publication, and set *clock, or *kernel to a copy of its kernel (null: none). Return 1 if
+** it exists, and 0 otherwise or on failure.
 */
+int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
+                            uint64_t *clock);
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
 
 /* Stores the symbol of a release at a tier, as a point of its path. */
@@ -526,11 +474,8 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
                          const char *tier, const char *symbol);
 
 /*
-** ledger_stages() calls take() for each publication of a release, from the innermost tier outward.
-** The member `kernel` is the kernel that made the publication, or null if the publication was drawn
-** from the data. ledger_reports() is for a publication that counts symbols (of a category: one,
-** which was drawn), and calls take() for each count, in the order of the symbols. Both functions
-** stop when take() returns 0.
+** The publications of a release, from the innermost tier outward. `kernel` made the publication;
+** null: it was drawn from the data.
 */
 struct ledger_stage {
   const char *tier, *kernel;
@@ -538,10 +483,12 @@ struct ledger_stage {
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context);
+
+/* The counts of a publication that counts symbols (of a category: one, drawn), by symbol. */
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context);
 
-/* ---- series (store.c), inside a transaction -------------------------------------------------- */
+/* ---- series (store.c) ------------------------------------------------------------------------ */
 
 /*
 ** Adds coordinates to the point of a release at a tier. The grid has the new cells, and `values`
@@ -555,8 +502,8 @@ int ledger_publication_clipping(struct ledger *ledger, int64_t release_id, const
                                 struct ledger_clipping clipping);
 
 /*
-** ledger_series_append() stores how many periods of a series have been appended.
-** ledger_series_forget() deletes the exact sums, the book of allowances and its secret.
+** Store how many periods of a series have been appended; delete its exact sums, its book of
+** allowances and its secret.
 */
 int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended);
 int ledger_series_forget(struct ledger *ledger, int64_t release_id);
@@ -571,23 +518,19 @@ int ledger_exact_insert(struct ledger *ledger, int64_t release_id, const struct 
 int ledger_exacts(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_exact *sum), void *context);
 
-/*
-** The book of allowances, as parts in their order. ledger_allowances() stops when take() returns 0.
-** ledger_allowance_clear() deletes all parts, and ledger_allowance_insert() inserts one.
-*/
+/* The book of allowances, as parts in their order: reads, deletes all, and inserts one. */
 int ledger_allowances(struct ledger *ledger, int64_t release_id,
                       int (*take)(void *context, const void *units, int size), void *context);
 int ledger_allowance_clear(struct ledger *ledger, int64_t release_id);
 int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part, const void *units,
                             int size);
 
-/* Returns the current day in UTC, such as 2026-03-31. The caller calls sqlite3_free(). */
+/* Returns the current day in UTC, such as 2026-03-31. */
 char *ledger_today(struct ledger *ledger);
 
 /*
 ** Finds a tier whose rate is at least `rate` and whose current budget ends on the day `last` or
-** before; with `last` null, any such tier with budgets by period. Returns 1 and sets *tier and
-** *end, the last day of its budget, which the caller frees, or 0.
+** before (null: ever). Returns 1 and sets *tier and *end, the last day of its budget, or 0.
 */
 int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
                        char **end);
@@ -601,8 +544,7 @@ struct ledger_value {
 
 /*
 ** Sets *display to the column `display` of a value with noise that is not stored (null: the value
-** is not a number). Needs no transaction. The caller calls sqlite3_free(). Returns 1, or 0 after
-** setting the ledger's error.
+** is not a number). Needs no transaction.
 */
 int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
                    const struct ledger_value *value, char **display);
@@ -610,9 +552,8 @@ int ledger_value_insert(struct ledger *ledger, const struct ledger_release *rele
                         const char *tier, const struct ledger_value *value);
 
 /*
-** Calls take() for each value of a publication, in the order of keys and components, until take()
-** returns 0. ledger_values_in_words() also gives the columns `display` (null without a value),
-** `figure` and `label` of dp_value.
+** The values of a publication, in the order of keys and components; with the columns `display`
+** (null without a value), `figure` and `label` of dp_value.
 */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
@@ -621,16 +562,11 @@ typedef int ledger_take_words(void *context, const struct ledger_value *value, c
 int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
                            ledger_take_words *take, void *context);
 
-/*
-** Finds one value and the standard deviation of its noise. Returns 1 if the value exists, and 0
-** otherwise or on failure.
-*/
+/* Finds one value and its stddev. Returns 1 if it exists, and 0 otherwise or on failure. */
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
                       int component, double *value, double *stddev);
 
-/*
-** Calls take() for every publication, release by release. The struct has columns of dp_publication.
-*/
+/* All publications, release by release. The struct has columns of dp_publication. */
 struct ledger_publication {
   int64_t release_id;
   const char *tier;
@@ -644,16 +580,12 @@ int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context);
 
-/* Reads a release by its id, even if the release is discarded. */
-int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
-
 /* ---- spending (charge.c) --------------------------------------------------------------------- */
 
 /*
-** Calls take() for each day on which a tier was charged, in the order of periods and days, until
-** take() returns 0. `share` is the fraction of the tier's limit that was spent by the end of the
-** day (budget_used() in budget.c). In a tier with periods, only the charges of the same period
-** count.
+** The days on which a tier was charged, in the order of periods and days. `share` is the fraction
+** of the tier's limit that was spent by the end of the day (budget_used()). In a tier with periods,
+** only the charges of the same period count.
 */
 struct ledger_spending {
   const char *tier, *period, *day; /* `period` is the first day of the period, or null */
@@ -665,26 +597,21 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 
 /* ---- grants (grant.c) ------------------------------------------------------------------------ */
 
-/* A grant is a part of a budget that the owner has set aside for questions of other people. */
-
 /* The largest pad_ms of a grant, in milliseconds (sql/ledger.sql). */
 #define GRANT_MOST_PAD 60000
 
 /*
-** Creates a grant in a transaction of its own. Each answer of the grant is also published at the
-** `count` tiers in `outward`. The function reserves a share of the remaining budget at the grant's
-** tier, at every tier inside this tier, and at outer tiers up to the outermost tier in `outward`.
-** If the grant has a number of questions, the function sets its share.
-** Does nothing if a grant with this name and the same parameters exists. Fails if the parameters
-** differ.
+** Creates a grant, a part of a budget that the owner sets aside for questions of other people, in a
+** transaction of its own. Each answer is also published at the `count` tiers in `outward`. The
+** function reserves a share of the remaining budget at the grant's tier, at every tier inside it,
+** and at outer tiers up to the outermost in `outward`. If the grant has a number of questions, the
+** function sets its share. Does nothing if a grant with this name and the same parameters exists,
+** and fails if they differ.
 */
 int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
                         const char *const *outward, int count);
 
-/*
-** Finds a grant. Call this function inside a transaction. Returns 1 if the grant exists. Otherwise
-** sets an error and returns 0. The caller calls ledger_grant_clear() in both cases.
-*/
+/* Finds a grant, or fails. Call ledger_grant_clear() in both cases. */
 int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_grant *grant);
 void ledger_grant_clear(struct ledger_grant *grant);
 
@@ -727,23 +654,14 @@ struct ledger_policy {
   int admits_views;
 };
 
-/*
-** Reads the declarations. Fails if they differ from their last seal. Call this function inside a
-** transaction. Call ledger_policy_free() afterwards, even after a failure.
-*/
+/* Reads the declarations. Fails if they differ from their last seal. Free also after a failure. */
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy);
 void ledger_policy_free(struct ledger_policy *policy);
 
-/*
-** Returns whether a policy protects at least one table. Otherwise sets an error that says how to
-** protect a table.
-*/
+/* Fails, with an error that says how to protect a table, if a policy protects none. */
 int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy);
 
-/*
-** Returns the declaration of a table, or null if the table is not declared. Names are compared
-** without regard to case, as in SQLite.
-*/
+/* Returns the declaration of a table, or null. Names are compared without regard to case. */
 const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
                                                     const char *table);
 
@@ -752,30 +670,27 @@ const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *
 ** of a protected table is gone from the schema, replaces it by the new one. Declares a public table
 ** anew if it has another definition or mark. Does nothing if the same declaration exists, and
 ** refuses any other change. Also refuses to make a table public that may be a protected table under
-** a new name. Call this function inside a transaction.
+** a new name.
 */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
 /*
 ** Declares the wider unit of the ledger. Does nothing if the same declaration exists. Replaces the
 ** table or the column if it is gone from the schema. Refuses any other change, and a declaration
-** after the first charge. Call this function inside a transaction.
+** after the first charge.
 */
 int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider);
 
 /*
 ** Removes the wider unit of this name, or the declaration of a table. Fails if the ledger has a
-** charge, or if the table declares the wider unit or is the parent of another one. Call this
-** function inside a transaction.
+** charge, or if the table declares the wider unit or is the parent of another one.
 */
 int ledger_policy_undeclare(struct ledger *ledger, const char *name);
 
 /*
-** Decides whether rows may be read for a release that was charged in this transaction. If the
-** ledger has no policy, allows everything and stores nothing. Otherwise `tables` must be a JSON
-** object that lists the tables of the rows, such as {"visit":"protected"}, and the function stores
-** `tables` in the row of the release. If `tables` is null, the tables are unknown, and the function
-** refuses.
+** Decides whether rows may be read for a release that was charged in this transaction. `tables`, a
+** JSON object that lists the tables of the rows, such as {"visit":"protected"}, is stored in the
+** row of the release. Null: the tables are unknown, and the function refuses.
 */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 
@@ -794,18 +709,17 @@ int wider_spent(struct ledger *ledger, const struct ledger_tier *tier, double *e
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
 /*
-** ledger_guest() hands the host connection to the members of a tier. The tables and the certificate
-** then show only what these members may know (views.c), and the ledger no longer corrects its
-** path in the marker of the database. If `tier` is null, the connection belongs to the owner again.
-** The caller passes null at the end of a report, or if it could not restrict the connection.
-** ledger_audience() returns the tier, or null for the owner.
+** Hands the host connection to the members of a tier. The tables and the certificate then show only
+** what they may know (views.c), and the ledger no longer corrects its path in the marker. If `tier`
+** is null, the connection belongs to the owner again: at the end of a report, or if it could not be
+** restricted. ledger_audience() returns the tier, or null for the owner.
 */
 int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
 
 /*
-** Sets the grant that pays for the later charges of the connection, even if the host
-** cannot write its database. If the grant is null, the owner pays.
+** Sets the grant that pays for the later charges of the connection, even if the host cannot write
+** its database. Null: the owner pays.
 */
 int ledger_use_grant(struct ledger *ledger, const char *grant);
 
@@ -823,9 +737,9 @@ sqlite3 *ledger_caller(const struct ledger *ledger);
 int ledger_version(const struct ledger *ledger, uint32_t *version);
 
 /*
-** ledger_caller_interrupted() returns whether the caller's connection is interrupted. It looks at
-** most every 20 milliseconds, and returns 0 in between. Call ledger_caller_end() afterwards, so
-** that no statement stays open on the caller's connection.
+** Returns whether the caller's connection is interrupted. It looks at most every 20 milliseconds,
+** and returns 0 in between. Call ledger_caller_end() afterwards, so that no statement stays open
+** there.
 */
 int ledger_caller_interrupted(struct ledger *ledger);
 void ledger_caller_end(struct ledger *ledger);
@@ -849,10 +763,7 @@ struct ledger_table {
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;
 
-/*
-** Returns a table's columns for CREATE TABLE, as in "name TEXT, rate REAL". The caller calls
-** sqlite3_free(). Returns null if memory runs out.
-*/
+/* Returns a table's columns for CREATE TABLE, as in "name TEXT, rate REAL", or null. */
 char *ledger_table_declaration(const struct ledger_table *table);
 
 /* Return the table with a name, and the index of a column from 0 on. Both must exist. */
@@ -866,9 +777,8 @@ int ledger_table_index(const struct ledger_table *table, const char *column);
 int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value);
 
 /*
-** Calls take() for each row of a table in which, for every i, the column with the index wanted[i]
-** (from 0 on) IS values[i]. The function finalizes its statement before it returns. Call this
-** function inside a transaction.
+** The rows of a table in which, for every i, the column with the index wanted[i] (from 0 on) IS
+** values[i]. The function finalizes its statement before it returns.
 */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,

@@ -57,9 +57,9 @@ static int fail_foreign(struct ledger *ledger, const char *schema, const char *w
 }
 
 /*
-** Returns whether the file has a table or view dp_ledger_id. The function reads the schema table in
-** the file, because SQLite's copy of the schema may be older than a change by another connection.
-** The function reads this table row by row, so that it notices an authorizer that hides the table.
+** Returns whether the file has a table or view dp_ledger_id. SQLite's copy of the schema may be
+** older than a change by another connection, so the function reads the schema table in the file,
+** row by row, to notice an authorizer that hides the table.
 */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
@@ -86,9 +86,9 @@ static int is_listed(struct ledger *ledger, const char *schema) {
 }
 
 /*
-** Returns whether dp_ledger_id is an ordinary or virtual table with this column. The check does not
-** depend on the host's authorizer. SQLite 3.54 follows a null pointer if it is asked for a column
-** of a virtual table that it has not connected; preparing a statement connects the table.
+** Returns whether dp_ledger_id is an ordinary or virtual table with this column, whatever the
+** host's authorizer says. SQLite 3.54 follows a null pointer if it is asked for a column of a
+** virtual table that it has not connected; preparing a statement connects the table.
 */
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
   sqlite3_stmt *statement = 0;
@@ -101,8 +101,8 @@ static int has_column(struct ledger *ledger, const char *schema, const char *col
 }
 
 /*
-** Finds out why the marker could not be read. Possible reasons are that there is no marker, that
-** dp_ledger_id is another kind of object, and that the host prevents the reading.
+** Finds out why the marker could not be read: there is none, dp_ledger_id is another kind of
+** object, or the host prevents the reading.
 */
 static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
   if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
@@ -112,10 +112,7 @@ static int explain_unreadable(struct ledger *ledger, const char *schema, int rc,
   return fail_foreign(ledger, schema, "it is not a table with the columns id and path");
 }
 
-/*
-** Returns the text in a column if it has 1 to `most` bytes. Otherwise sets an error with the reason
-** and returns null.
-*/
+/* Returns the text in a column if it has 1 to `most` bytes, or null with an error that says why. */
 static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt *row, int column,
                          int most) {
   int type = sqlite3_column_type(row, column);
@@ -139,10 +136,7 @@ static char *marker_text(struct ledger *ledger, const char *schema, sqlite3_stmt
   return 0;
 }
 
-/*
-** Reads the marker from a prepared statement, which must return exactly one row. Returns SQLite's
-** result code.
-*/
+/* Reads the marker from a statement, which must return exactly one row. Returns SQLite's result. */
 static int take_marker(struct ledger *ledger, const char *schema, sqlite3_stmt *statement,
                        struct marker *marker) {
   if (sqlite3_column_count(statement) != 2) {
@@ -211,8 +205,8 @@ static void write_new(struct ledger *ledger, const char *id, const char *insert,
 }
 
 /*
-** Sets the error for a statement that an authorizer answered with SQLITE_IGNORE. Such a statement
-** does nothing, and SQLite reports no error.
+** An authorizer answered with SQLITE_IGNORE: the statement does nothing, and SQLite reports no
+** error.
 */
 static int fail_ignored(struct ledger *ledger, const char *what) {
   return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
@@ -228,10 +222,7 @@ static void check_written(struct ledger *ledger, const char *id, const char *wha
   }
 }
 
-/*
-** Returns the integer that a pragma of the host shows. If the pragma shows none, for example
-** because an authorizer ignores it, sets the error and returns -1.
-*/
+/* Returns the integer that a pragma of the host shows, or -1 with an error. */
 static int host_pragma(struct ledger *ledger, const char *sql, const char *what) {
   sqlite3_stmt *pragma = 0;
   int value = -1;
@@ -272,10 +263,7 @@ static void commit_marker(struct ledger *ledger, const char *id, const char *pat
     if (!error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host))
       fail_ignored(ledger, what);
   }
-  /*
-  ** A BEGIN that fails for lack of memory can leave a transaction open. An error of this rollback
-  ** is not reported, because the error of BEGIN is already set.
-  */
+  /* A BEGIN that fails for lack of memory can leave a transaction open. The first error stands. */
   if (error_is_set(ledger->error) && !sqlite3_get_autocommit(ledger->host)) sqlite3_step(rollback);
   sqlite3_finalize(rollback);
   sqlite3_free(insert);
@@ -342,7 +330,6 @@ const char *ledger_database(const struct ledger *ledger) {
 
 typedef void see_database(struct ledger *ledger, const char *schema, const char *file);
 
-/* Calls `see` for main and every attached database, until there is an error. */
 static int each_database(struct ledger *ledger, see_database *see) {
   static const char what[] = "list the attached databases";
   sqlite3_stmt *list = 0;
@@ -366,7 +353,8 @@ static int each_database(struct ledger *ledger, see_database *see) {
          ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
 }
 
-static void check_ledger(struct ledger *ledger, const char *schema, const char *file) {
+/* An attached database may not belong to a ledger that is not the open ledger (L3). */
+static void check_attached(struct ledger *ledger, const char *schema, const char *file) {
   struct marker marker;
   if (!marker_read(ledger, schema, &marker)) return;
   if (marker.id && strcmp(marker.id, ledger->id) != 0) {
@@ -383,15 +371,10 @@ static void check_ledger(struct ledger *ledger, const char *schema, const char *
   marker_clear(&marker);
 }
 
-static int marker_check_attached(struct ledger *ledger) {
-  return each_database(ledger, check_ledger);
-}
-
 /* ---- what the host can write ----------------------------------------------------------------- */
 
 /*
-** Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show. If the host
-** refuses the pragma, the function returns 1.
+** Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show, or refused.
 */
 static int is_query_only(struct ledger *ledger) {
   sqlite3_stmt *pragma = 0;
@@ -428,8 +411,8 @@ static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 /* ---- where the ledger is --------------------------------------------------------------------- */
 
 /*
-** Returns the path of `name` in the database's directory. If `name` is absolute, or if the database
-** has no directory, returns a copy of `name`. The caller calls sqlite3_free().
+** Returns the path of `name` in the database's folder, if it has one and `name` is relative. The
+** caller calls sqlite3_free().
 */
 static char *resolve(const struct ledger *ledger, const char *name) {
   const char *database = ledger_database(ledger), *file = database ? path_name(database) : 0;
@@ -439,8 +422,8 @@ static char *resolve(const struct ledger *ledger, const char *name) {
 }
 
 /*
-** Returns the default path of a ledger, as a marker stores it. The path is relative to the
-** database, so that both files can move together. The caller calls sqlite3_free().
+** Returns the default path of a ledger, as a marker stores it: relative to the database, so that
+** both files can move together. The caller calls sqlite3_free().
 */
 static char *default_name(const struct ledger *ledger) {
   const char *database = ledger_database(ledger);
@@ -448,10 +431,7 @@ static char *default_name(const struct ledger *ledger) {
                   : sqlite3_mprintf("%s", MEMORY_PATH);
 }
 
-/*
-** Returns whether two names mean the same file. If the file does not exist, the function compares
-** its folder and its name.
-*/
+/* Returns whether two names mean the same file, or the same name in the same folder. */
 static int same_place(const char *a, const char *b) {
   const char *name_a = path_name(a), *name_b = path_name(b);
   if (strcmp(a, b) == 0 || file_same(a, b)) return 1;
@@ -466,9 +446,8 @@ static int same_place(const char *a, const char *b) {
 }
 
 /*
-** Returns whether `path` is one of a database's files: the database itself, a journal, its WAL, its
-** WAL index or the lock of a ledger. Also returns 1 if the database is such a file of a database at
-** `path`. Such a file can never be a ledger.
+** Returns whether `path` is a database, its journal, WAL, WAL index or the lock of a ledger, or the
+** database is such a file of a database at `path`. Such a file can never be a ledger.
 */
 static int file_is_hosts(const char *path, const char *database) {
   static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", "-lock"};
@@ -515,10 +494,7 @@ static int open_existing(struct ledger *ledger) {
   return opened;
 }
 
-/*
-** Waits for the lock of an empty file, because another process may be creating a ledger in this
-** file.
-*/
+/* Another process may be creating a ledger in an empty file, and then holds its lock. */
 static int wait_for_creator(struct ledger *ledger) {
   if (!file_exists(ledger->path)) return 0;
   int waited = connection_start(ledger) && ledger_begin_trial(ledger);
@@ -528,11 +504,9 @@ static int wait_for_creator(struct ledger *ledger) {
 }
 
 /*
-** Opens the ledger at `path`, unless it is open already. Returns 0 without an error if there is no
-** ledger at `path`. The function takes ownership of the string. An in-memory ledger cannot be
-** opened again, so for MEMORY_PATH the function succeeds only if this ledger is open. The function
-** refuses the files of the host's database, because closing such a file would drop the host's own
-** locks.
+** Opens the ledger at `path`, of which it takes ownership, unless it is open already. Returns 0
+** without an error if there is none. A ledger in memory cannot be opened again. The files of the
+** host's database are refused, because closing them would drop the host's own locks.
 */
 static int use_path(struct ledger *ledger, char *path) {
   if (!path) return ledger_fail(ledger, "out of memory");
@@ -571,13 +545,9 @@ static int fail_missing(struct ledger *ledger, const char *beside) {
                      ledger->path, beside);
 }
 
-/* The result of look_into(). */
 enum carried { NO_FILE, NO_LEDGER, OTHER_ID, SAME_ID, NOT_TOLD };
 
-/*
-** Returns whether a file of any format is the ledger with this id. The function opens a connection
-** of its own.
-*/
+/* Returns whether a file of any format is the ledger with this id, on a connection of its own. */
 static enum carried look_into(struct ledger *ledger, const char *path, const char *id) {
   if (!file_exists(path)) return NO_FILE;
   if (!file_has_content(path)) return NO_LEDGER;
@@ -603,10 +573,9 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
 }
 
 /*
-** Returns whether the ledger has moved together with its database and is now beside the database.
-** The marker's path says where the ledger was, and the marker's id identifies it. If two files have
-** this id, they are copies of each other. The function then sets an error, because each copy would
-** miss the charges to the other copy.
+** Returns whether the ledger has moved together with its database and is now beside it. The
+** marker's path says where it was, and the marker's id identifies it. If two files have this id,
+** they are copies, and each would miss the charges to the other: an error.
 */
 static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
                      const char *beside) {
@@ -668,7 +637,7 @@ int ledger_ready(struct ledger *ledger) {
       marker.id ? open_marked(ledger, &marker) : use_path(ledger, name ? resolve(ledger, name) : 0);
   sqlite3_free(name);
   marker_clear(&marker);
-  if (found) return marker_check_attached(ledger);
+  if (found) return each_database(ledger, check_attached);
   /* Advice: Or you have opened another file than you think: SQLite creates an empty database for
      a mistyped name. A ledger at a path of its own is found with `dp_init('{"path":"…"}')`;
      `dp_init()` alone would start a second budget. */
@@ -694,7 +663,6 @@ static const struct statement insert_terms = {
            " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_TERMS};
 
-/* Returns whether an existing ledger has the terms of this dp_init(). */
 static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_begin_reading(ledger)) return 0;
   if ((terms->protects && terms->protects != ledger->protects) ||
@@ -715,8 +683,8 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
 }
 
 /*
-** Opens the existing ledger of a database that has a marker, or in which no marker can be written.
-** Fails if there is no ledger or if its terms differ from these terms.
+** Opens the existing ledger of a database that has a marker, or in which none can be written. Fails
+** if there is none, or with other terms.
 */
 static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;
@@ -731,10 +699,7 @@ static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   return terms_match(ledger, terms);
 }
 
-/*
-** Creates an empty file for the new ledger. The permissions of the file are at most those of the
-** database.
-*/
+/* Creates an empty file, with at most the permissions of the database. */
 static enum creation create_file(struct ledger *ledger) {
   if (ledger_is_memory(ledger)) return FILE_EXISTS;
   const char *database = sqlite3_db_filename(ledger->host, "main");
@@ -752,15 +717,7 @@ static enum creation create_file(struct ledger *ledger) {
   return creation;
 }
 
-/* Creates the tables, inside a transaction. */
-static int make_schema(struct ledger *ledger) {
-  return sqlite3_exec(ledger->db, ledger_sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger);
-}
-
-/*
-** Creates a ledger: writes the marker and then commits the ledger. After a failure neither the
-** marker nor the ledger exists.
-*/
+/* Writes the marker and then commits the ledger. After a failure neither exists. */
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
   int begun = !error_is_set(ledger->error) && connection_start(ledger) &&
@@ -770,7 +727,8 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     connection_close(ledger);
     return ledger_create(ledger, terms);
   }
-  if (begun && make_schema(ledger) &&
+  if (begun &&
+      (sqlite3_exec(ledger->db, ledger_sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger)) &&
       statement_run(ledger, &insert_terms, "sss", terms->unit, protects_name[terms->protects],
                     adjacency_name[terms->adjacency]) &&
       connection_read_terms(ledger) && marker_write(ledger, ledger->id, name)) {
@@ -778,8 +736,7 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     sqlite3_exec(ledger->host, "DROP TABLE main.dp_ledger_id", 0, 0, 0);
   }
   /*
-  ** A file that existed before, or that another process has locked, may be the ledger of another
-  ** process. The code does not delete such a file.
+  ** A file that existed before, or that another process has locked, may be its ledger, and stays.
   */
   int busy =
       !begun && ledger->db &&

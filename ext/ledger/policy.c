@@ -38,8 +38,8 @@ double ledger_wider_factor(struct ledger *ledger) {
 
 /*
 ** The accountant 'gdp' sets aside (1 + e^epsilon) slack out of delta, for the epsilon of the tier.
-** A larger epsilon of the wider unit needs more, so the loop raises it until what is set aside
-** suffices. The same releases also have a zCDP rate, whose epsilon needs no slack.
+** A larger epsilon of the wider unit needs more, so the loop raises it until that suffices. The
+** same releases also have a zCDP rate, whose epsilon needs no slack.
 */
 static double of_rate(const struct ledger_tier *tier, double rate) {
   struct ledger_tier seen = *tier;
@@ -179,10 +179,10 @@ static int is_in_main(struct ledger *ledger, const char *table, const char *colu
 }
 
 /*
-** Returns whether a declaration follows a schema that has changed: the stored column or the stored
-** parent is gone, because the owner has renamed it or made the table anew. Nothing in the schema
-** shows whether the new column holds the same units, so the owner vouches for it, as for a first
-** declaration. A table that was linked to a parent stays linked. If its column became the unit
+** Returns whether a declaration follows a schema that has changed: the stored column or parent is
+** gone, because the owner has renamed it or made the table anew. Nothing in the schema shows
+** whether the new column holds the same units, so the owner vouches for it, as for a first
+** declaration. A table that was linked to a parent stays linked: if its column became the unit
 ** itself, each row of the parent would be a unit.
 */
 static int follows(struct ledger *ledger, const struct ledger_declaration *stored,
@@ -212,7 +212,7 @@ static int is_followed(struct ledger *ledger, const struct ledger_policy *policy
 
 /*
 ** Refuses to make a table public that may be a protected table under a new name: it has the unit
-** column of a protected table that is gone.
+** column of one that is gone.
 */
 static int check_public(struct ledger *ledger, const struct ledger_policy *policy,
                         const char *table) {

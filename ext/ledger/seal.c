@@ -118,19 +118,14 @@ static int seal_digest(struct ledger *ledger, int64_t subject, char hash[HASH_SI
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* Returns whether a column of the first row holds this digest. */
 static int holds(struct ledger *ledger, sqlite3_stmt *row, int column, const char *digest) {
-  if (!statement_row(ledger, row)) return 0;
-  int same = strcmp(column_text(ledger, row, column), digest) == 0;
-  return same;
+  return statement_row(ledger, row) && strcmp(column_text(ledger, row, column), digest) == 0;
 }
 
-/* Returns whether the last seal of a subject has this digest. */
 static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
   return holds(ledger, statement_bind(ledger, &select_seal, "i", subject), 0, digest);
 }
 
-/* sql/ledger.sql defines the hash. */
 static void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]) {
   struct digest digest;
   digest_begin(&digest);
@@ -235,8 +230,8 @@ static const struct statement select_latest_seals = {
            " name FROM dp_release r ORDER BY r.id"};
 
 /*
-** Checks the chain of seals. No seal may be missing, every hash must follow from the previous hash,
-** and no seal may name an earlier charge than the seal before it.
+** No seal may be missing, each hash must follow from the one before, and no seal may name an
+** earlier charge than the seal before it.
 */
 static void check_chain(struct ledger *ledger, int64_t newest) {
   char hash[HASH_SIZE] = "";

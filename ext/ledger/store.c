@@ -91,9 +91,7 @@ static const struct statement select_value = {
     .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
            " AND key = ? AND component = ?"};
 
-/*
-** Returns whether diffuse can have stored these values. The rest of the code relies on this check.
-*/
+/* The rest of the code relies on this check of values that diffuse can have stored. */
 static int is_sound(const struct ledger_release *r) {
   int is_private = r->max_groups > 0 && r->dimension == 0 && r->key_share > 0 && r->key_share <= 1;
   return r->name && r->kind && r->mechanism && r->options && r->fingerprint && r->state &&
@@ -265,10 +263,7 @@ void ledger_path_free(struct ledger_path *path) {
   memset(path, 0, sizeof *path);
 }
 
-/*
-** An upper bound on the magnitude of a total plus its noise. A total is at most 2^62. The standard
-** deviation of the noise is below 2^31.
-*/
+/* A total is at most 2^62, and the standard deviation of its noise is below 2^31. */
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
 /*
@@ -291,8 +286,8 @@ struct point_reading {
 };
 
 /*
-** Reads the key of a row. The rows of the first point say which keys there are. The other points
-** must have the same keys. Returns 0 if the key is wrong.
+** The rows of the first point say which keys there are, and the other points must have the same.
+** Returns 0 if the key of a row is wrong.
 */
 static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
   struct ledger_grid *grid = &reading->path->grid;
@@ -306,10 +301,7 @@ static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite
   return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
 }
 
-/*
-** Ends the last point: checks that it has a value for each coordinate, and puts its extra numbers
-** behind the others.
-*/
+/* Checks that the last point has a value for each coordinate, and puts its extra numbers behind. */
 static int end_point(struct ledger *ledger, struct point_reading *reading) {
   const struct ledger_grid *grid = &reading->path->grid;
   if (reading->path->count == 0 || reading->rows != grid->cells * grid->components ||
@@ -325,8 +317,8 @@ static int end_point(struct ledger *ledger, struct point_reading *reading) {
 }
 
 /*
-** Returns whether a row with this component may come next. `is_new` is 1 if the row is the first
-** row of its point.
+** Returns whether a row with this component may come next, as the first row of its point
+** (`is_new`).
 */
 static int is_in_place(const struct point_reading *reading, int component, int is_new) {
   int extra = reading->path->grid.extra;
@@ -387,7 +379,6 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
   return statement_integer(ledger, statement_bind(ledger, &find_point, "i", release_id)) != 0;
 }
 
-/* Inserts a point without coordinates. Returns its id. */
 static int64_t insert_point(struct ledger *ledger, const struct ledger_release *release,
                             const char *tier, uint64_t clock) {
   return statement_run(ledger, &insert_point_row, "issi", release->id, release->name, tier,
@@ -401,7 +392,6 @@ static int insert_coordinate_row(struct ledger *ledger, int64_t point, const cha
   return statement_run(ledger, &insert_coordinate, "isii", point, key, (int64_t)component, value);
 }
 
-/* Inserts the coordinates of cells. */
 static int insert_cells(struct ledger *ledger, int64_t point, const struct ledger_grid *grid,
                         const int64_t *values) {
   for (int cell = 0; cell < grid->cells; cell++) {
@@ -691,7 +681,6 @@ static const struct statement select_releases = {
     .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
            " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
 
-/* Checks that a release still has the name and the parameters with which it was charged. */
 static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
   int columns = release_read(ledger, row, &release);

@@ -10,37 +10,29 @@ SQLITE_EXTENSION_INIT3
 /* ---- which tiers may be created -------------------------------------------------------------- */
 
 /*
-** A tier pays for everything that is published at it and at every tier outside it (charge.c). If an
-** inner tier had a smaller budget than the tier outside it, the inner tier could block releases
-** that the outer tier can still afford. dp_tier() refuses such an inner tier. dp_tier() also
-** refuses a tier that cannot afford a single release at its own rate. The errors say which numbers
-** would be enough.
+** A tier pays for everything that is published at it and at every tier outside it (charge.c). An
+** inner tier with a smaller budget than the tier outside it could block releases that the outer
+** tier can still afford, so dp_tier() refuses it, and also a tier that cannot afford a single
+** release at its own rate. The errors say which numbers would be enough.
 **
-** To check the size of a budget, the code compares it with the budget of the nearest outer tier
-** only. This is enough, because the nearest outer tier pays for everything that is published
-** outside it. To check mechanisms, the code compares with all outer tiers, because a tier whose
-** accountant covers every mechanism may lie between two tiers whose accountants do not. The amounts
-** spent so far do not matter: a new tier is charged what its nearest outer tier has paid, so with
-** equal limits both tiers have the same amount left. A new tier may lie outside a tier with a
-** smaller budget. The releases_left of the inner tier then limits the releases_left of the new tier
-** (dp_budget).
+** A budget is compared with that of the nearest outer tier only, which pays for everything that is
+** published outside it. Mechanisms are compared with those of all outer tiers, because a tier whose
+** accountant covers every mechanism may lie between two tiers whose accountants do not. What was
+** spent so far does not matter: a new tier is charged what its nearest outer tier has paid, so with
+** equal limits both have the same amount left. A new tier may lie outside a tier with a smaller
+** budget, whose releases_left then limits its own (dp_budget).
 **
 ** If the periods of two tiers differ, several budgets of the outer tier can fall into one period of
-** the inner tier. The inner budget must be enough for all of them (period_overlaps). The code
-** checks this for the tiers outside and inside a new tier.
+** the inner tier, whose budget must be enough for all of them (period_overlaps()). This is checked
+** for the tiers outside and inside a new tier.
 */
 
-/*
-** Rounds a number to four digits for an error. The direction is 1 (up) or -1 (down), so that the
-** rounded number still satisfies the condition in the error.
-*/
+/* Rounds up (1) or down (-1) to four digits, so that the number still satisfies the condition. */
 static double four_digits(double x, int direction) {
   if (!(x > 0) || !isfinite(x)) return x;
   double unit = pow(10, floor(log10(x)) - 3);
   return (direction > 0 ? ceil(x / unit * (1 + 1e-9)) : floor(x / unit * (1 - 1e-9))) * unit;
 }
-
-/* ---- what a tier must admit ------------------------------------------------------------------ */
 
 /* Sets the limits of a new tier. Returns 0 if nothing is left to spend. */
 static int filter_make(struct ledger_tier *tier) {
@@ -56,9 +48,8 @@ static double cost_of_one(const struct ledger_tier *tier) {
 }
 
 /*
-** Returns the limit that a tier needs. The outer tier can spend its whole budget in each of its
-** periods that overlap one period of the tier, and the tier pays for all of this. The factor 1 -
-** 2^-40 covers the rounding of the product.
+** Returns the limit that a tier needs: it pays for the whole budget of the outer tier in each
+** period that overlaps one of its own. The factor 1 - 2^-40 covers the rounding of the product.
 */
 static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   int overlaps = period_overlaps(tier->period, outer->period);
@@ -66,20 +57,17 @@ static double limit_needed(const struct ledger_tier *tier, const struct ledger_t
   return overlaps > 1 ? most * overlaps * (1 - 0x1p-40) : most;
 }
 
-/* Returns the delta_keys that a tier needs to pay for the key selections of the outer tier. */
 static double keys_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   int overlaps = period_overlaps(tier->period, outer->period);
   return outer->delta_keys * (overlaps > 1 ? overlaps * (1 - 0x1p-40) : 1);
 }
 
-/* Returns whether the limits allow everything that the outer tier may publish. */
 static int pays_for(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return limit_needed(tier, outer) <= tier->rate_limit && !(outer->pure_limit > tier->pure_limit);
 }
 
 /*
-** Returns whether the limits allow one release, and everything that the outer tier (if any) may
-** publish.
+** Returns whether the limits allow one release, and all that the outer tier (or null) may publish.
 */
 static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return cost_of_one(tier) <= tier->rate_limit && (!outer || pays_for(tier, outer));
@@ -104,10 +92,7 @@ static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *out
   return high;
 }
 
-/*
-** Returns the advice "an epsilon of at least ... does", or "" if there is no such epsilon. The
-** caller calls sqlite3_free().
-*/
+/* Returns the advice "an epsilon of at least ... does", or "" if there is none. */
 static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledger_tier *outer,
                                const char *before) {
   double epsilon = epsilon_for(*tier, outer);
@@ -119,8 +104,8 @@ static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledg
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 /*
-** Returns an accountant that covers fewer mechanisms than the tier's accountant and for which the
-** tier's budget is enough, or null. Such an accountant may need a smaller budget.
+** Returns an accountant that covers fewer mechanisms and for which the tier's budget is enough, or
+** null.
 */
 static const struct accountant *narrower(const struct ledger_tier *tier,
                                          const struct ledger_tier *outer) {
@@ -167,7 +152,7 @@ static const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
 }
 
 /*
-** Refuses two tiers whose accountants cover no mechanism in common, because they would block each
+** Refuses two tiers whose accountants cover no mechanism in common, and which would block each
 ** other.
 */
 static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *tier,
@@ -213,8 +198,8 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
 /* ---- periods --------------------------------------------------------------------------------- */
 
 /*
-** Refuses a tier without a period inside a tier with a period. The outer tier gets a new budget in
-** each period, so no single budget of the inner tier could pay for all of them.
+** Refuses a tier without a period inside a tier with a period: no single budget could pay for all
+** of the outer tier's.
 */
 static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                        const struct ledger_tier *outer) {
@@ -226,19 +211,13 @@ static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                      inner->name, outer->name, outer->period, inner->name, outer->period);
 }
 
-/*
-** Returns whether an inner tier can pay for everything that an outer tier with another period may
-** publish.
-*/
+/* Returns whether an inner tier can pay for an outer tier with another period. */
 static int affords(const struct ledger_tier *inner, const struct ledger_tier *outer) {
   return limit_needed(inner, outer) <= inner->rate_limit &&
          (!inner->accountant->has_delta || keys_needed(inner, outer) <= inner->delta_keys);
 }
 
-/*
-** Returns the largest epsilon of an outer tier that the inner tier can afford, to four digits, or 0
-** if there is none.
-*/
+/* Returns the largest epsilon of an outer tier that the inner tier can afford, or 0. */
 static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_tier outer) {
   double low = 0, high = outer.epsilon;
   for (int i = 0; i < 60; i++) {
@@ -253,8 +232,8 @@ static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_ti
 }
 
 /*
-** Checks a new tier against the next tier inside it. If both tiers have the same period, the inner
-** tier may have the smaller budget (see the top of this file).
+** Checks a new tier against the next tier inside it, which may have the smaller budget if both have
+** the same period.
 */
 static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *inner) {
@@ -273,11 +252,7 @@ static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
   return 0;
 }
 
-/*
-** Computes the limits of a new tier. The function refuses a tier that could not afford one release
-** at its own rate. It also refuses a tier whose budget could run out before the tiers outside it
-** have spent their budgets.
-*/
+/* Computes the limits of a new tier, and refuses it for the reasons at the top of this file. */
 static int tier_make(struct ledger *ledger, struct ledger_tier *tier,
                      const struct ledger_tier *tiers, int count) {
   const struct ledger_tier *outer = tier_outside(tier, tiers, count);
@@ -348,8 +323,7 @@ static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
 }
 
 /*
-** Returns 1 if the tier is new. Returns 0 if the same tier exists already. Sets an error and
-** returns 0 if the tier conflicts with another tier.
+** Returns 1 if the tier is new, and 0 if it exists or, with an error, conflicts with another one.
 */
 static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *tiers, int count) {
@@ -399,8 +373,8 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
 /* ---- dropping -------------------------------------------------------------------------------- */
 
 /*
-** Returns whether a tier may be dropped. Sets an error if a grant reserves a part of its budget, or
-** if a release, even a failed one, was ever charged, published or stored at it.
+** Fails if a grant reserves a part of the tier's budget, or if a release, even a failed one, was
+** ever charged, published or stored at it.
 */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);

@@ -38,7 +38,6 @@ static const struct statement find_orphan = {
            " (SELECT id FROM dp_point)"
            " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
            " id NOT IN (SELECT release_id FROM dp_publication)) LIMIT 1"};
-/* Lists each release and each tier that has got something back for it. */
 static const struct statement select_returns = {
     .sql =
         "SELECT DISTINCT c.release, c.tier, c.release_id, t.rate, r.until IS NULL FROM dp_charge c"
@@ -60,8 +59,8 @@ struct recount {
 };
 
 /*
-** If a charge begins a new period, ends the count of the old period and starts the count of the new
-** period. A tier never goes back to an earlier period, and each period has a budget of its own.
+** If a charge begins a new period, starts a new count. A tier never goes back to an earlier period,
+** and each period has a budget of its own.
 */
 static int recount_enter(struct ledger *ledger, struct recount *recount,
                          const struct charge *charge) {
@@ -137,8 +136,8 @@ static void check_chain(struct ledger *ledger, struct recount *recounts, int cou
 }
 
 /*
-** Ends the last count if the tier has entered a later period in which it has no charge yet. This
-** happens to an inner tier if it had already paid for the publication that began the period.
+** A tier may have entered a later period in which it has no charge yet: an inner tier may have paid
+** already for the publication that began the period.
 */
 static void recount_end(struct ledger *ledger, struct recount *recount) {
   char *start = period_entered(ledger, recount->tier->name);
@@ -182,8 +181,7 @@ static int check_budget(struct ledger *ledger, const struct recount *recount, in
 }
 
 /*
-** Checks that the limits of a tier and its rows of dp_order.allowed follow from its epsilon and
-** delta.
+** Checks that the limits and the rows of dp_order.allowed follow from the tier's epsilon and delta.
 */
 static int check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
@@ -241,7 +239,7 @@ static int is_possible(const struct curve *curve, double rate,
 
 /*
 ** Checks that the cost of a publication, a rate or a curve, follows from its clock and its release,
-** and that a tier that sees the publication has paid this cost.
+** and that a tier that sees it has paid this cost.
 */
 static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                              describe_mechanism *describe) {
@@ -281,8 +279,8 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
 }
 
 /*
-** Checks that a return is one of a release with the option until, and that it leaves exactly what
-** the tier owes for the release. A second return, or a larger one, would leave less.
+** Checks that a return is one of a release with the option until, and leaves exactly what the tier
+** owes. A second or larger return would leave less.
 */
 static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
   double owed = owed_for(ledger, sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3));
@@ -324,11 +322,6 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
 }
 
 /* ---- seals, states and the schema ------------------------------------------------------------ */
-
-/*
-** It checks the chain of seals, compares all rows with their seals, and finds rows that contradict
-** each other.
-*/
 
 static const struct statement check_integrity = {.sql = "PRAGMA integrity_check(1)"};
 static const struct statement find_wrong_state = {
@@ -412,7 +405,6 @@ static int same_object(struct ledger *ledger, sqlite3_stmt *a, sqlite3_stmt *b) 
   return same_sql(column_text(ledger, a, 3), column_text(ledger, b, 3));
 }
 
-/* Steps through both lists of objects and compares them. */
 static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
   for (;;) {
     int of_wanted = sqlite3_step(wanted), of_found = sqlite3_step(found);
@@ -457,8 +449,8 @@ static int check_schema(struct ledger *ledger) {
 }
 
 /*
-** Reports what SQLite's own check finds, for example an index that disagrees with its table. A
-** statement that reads an index cannot notice this.
+** SQLite's own check finds, for example, an index that disagrees with its table, which a statement
+** that reads the index cannot notice.
 */
 static void check_file(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &check_integrity, "");

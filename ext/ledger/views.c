@@ -46,14 +46,12 @@ static double number_or_nan(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
 }
 
-/* A value, its release, and what numbers of the kind of the release can be. */
 struct shown {
   const struct ledger_release *release;
   const struct ledger_value *value;
   struct kind_display kind;
 };
 
-/* Returns the text of a number with its interval. The caller calls sqlite3_free(). */
 static char *display_interval(const struct shown *shown) {
   const struct ledger_release *release = shown->release;
   const struct ledger_value *value = shown->value;
@@ -68,8 +66,8 @@ static char *display_interval(const struct shown *shown) {
 }
 
 /*
-** Returns the text of a number that was drawn from the leaves of a range, without noise around it.
-** The number is the middle of a leaf, or a value of the grid. The caller calls sqlite3_free().
+** A number that was drawn from the leaves of a range, without noise around it, is the middle of a
+** leaf, or a value of the grid.
 */
 static char *display_drawn(const struct shown *shown) {
   double value = shown->value->value;
@@ -87,7 +85,6 @@ static struct kind_display kind_of(const struct ledger *ledger,
   return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
 }
 
-/* Returns the text of a finite number with noise. The caller calls sqlite3_free(). */
 static char *display_noisy(const struct ledger *ledger, const struct shown *shown, int is_mixed) {
   int has_interval = isfinite(shown->value->low) && isfinite(shown->value->high);
   char *number = has_interval ? display_interval(shown) : figure_alone(shown->value->value);
@@ -110,13 +107,13 @@ static double finite_or_nan(sqlite3_value *value) {
   return is_finite(value) ? sqlite3_value_double(value) : (double)NAN;
 }
 
-/* Sets *text to the text of an argument, or to null for NULL. Returns 0 when out of memory. */
+/* Sets *text to the text of an argument, or null. Returns 0 when out of memory. */
 static int text_of(sqlite3_value *value, const char **text) {
   *text = (const char *)sqlite3_value_text(value);
   return *text || sqlite3_value_type(value) == SQLITE_NULL;
 }
 
-/* Sets the result to a text, which SQLite then frees. A null pointer means: out of memory. */
+/* A null pointer means: out of memory. */
 static void result_made(sqlite3_context *context, char *text) {
   if (text) {
     sqlite3_result_text(context, text, -1, sqlite3_free);
@@ -267,7 +264,7 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
              v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
 
 /*
-** SQL for the clips, all below or all above that of the release `r`, of other releases of the same
+** SQL for the clips, all below or above that of the release `r`, of other releases of the same
 ** question at the tier of the value `v`. It skips releases with the same clip by an index.
 */
 #define OTHER_CLIPS_SQL(v, compare)                                                                \
@@ -275,9 +272,7 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip"                    \
   " AND o.state = 'released'"
 
-/*
-** SQL for what the value `v` of the release `r` is of: its key and component, as people write them.
-*/
+/* SQL for the key and component of the value `v` of the release `r`, as people write them. */
 #define LABEL_SQL(v)                                                                               \
   "(SELECT written || iif(written = '' OR meant = '', '', ': ') || meant FROM (SELECT"             \
   " CASE WHEN " v ".key GLOB '[[{]*' AND json_valid(" v ".key) THEN"                               \
@@ -346,8 +341,8 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
 
 /*
 ** Hides the publications and values of failed and discarded releases, so that the rows with one
-** name all belong to one release. The file still contains the hidden rows. The condition looks up
-** one release for each row, so that a row of one release is found without reading the others.
+** name all belong to one release. It looks up one release for each row, so that a row of one
+** release is found without reading the others.
 */
 #define LIVE                                                                                       \
   "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
@@ -512,7 +507,6 @@ int ledger_table_index(const struct ledger_table *table, const char *name) {
   return at;
 }
 
-/* Returns the SQL for a column: its name, or the expression that computes it. */
 static const char *sql_of(const struct shown_column *column) {
   return column->sql ? column->sql : column->name;
 }
@@ -557,11 +551,10 @@ static const char *sql_of(const struct shown_column *column) {
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
 /*
-** tiers: the tiers that the audience sees. seen: the releases that are published at these tiers.
-** shown: the same releases, with names that the audience may know. In the ledger, a release without
-** a name of its own is called release-<id>. This id would show how many releases there are, so the
-** audience sees another number. inner_models: 1 if one of these releases is a model that was also
-** published at an inner tier.
+** tiers: those that the audience sees. seen: the releases that are published there. shown: the
+** same, with names that the audience may know: in the ledger, a release without a name of its own
+** is called release-<id>, and this id would show how many releases there are. inner_models: 1 if
+** one of them is a model that was also published at an inner tier.
 */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
@@ -579,10 +572,7 @@ static const char *sql_of(const struct shown_column *column) {
   " inner_models(any_) AS (SELECT ifnull(max(inner_model), 0) FROM shown)"
 /* clang-format on */
 
-/*
-** The columns that an audience may read: those of the source `alias` that `plain` names, and those
-** that are expressions.
-*/
+/* The columns that an audience may read: those of `alias` in `plain`, and expressions. */
 struct audience_table {
   const char *table, *alias, *from, *order, *plain;
   struct {
@@ -682,7 +672,7 @@ static const struct audience_table audience_tables[] = {
       {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"}}},
 };
 
-/* Appends the expression of a column, which is NULL if the audience may not read the column. */
+/* The expression is NULL if the audience may not read the column. */
 static void append_expression(sqlite3_str *sql, const struct audience_table *table,
                               const char *column) {
   size_t length = strlen(column);
@@ -724,8 +714,8 @@ static char *audience_select(const struct ledger_table *table, const char *where
 
 /* clang-format off */
 /*
-** The members of an object that an audience may know, by their names. A number under the condition
-** `rough` is rounded up. json_each() returns a number as a double, and exact() writes all digits.
+** The members of an object that an audience may know. A number under the condition `rough` is
+** rounded up. json_each() returns a number as a double, and exact() writes all digits.
 */
 #define CUT(object, rough, names) \
   "json((SELECT json_group_object(key, json(CASE WHEN " rough \
@@ -777,22 +767,21 @@ char *views_certificate(struct ledger *ledger, const char *certificate, const ch
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /*
-** SQL for the ids of the releases with one name. Two partial indices find them: one for the
-** discarded releases, and one for the others. The tables of publications, values and charges have
-** an index on release_id, but none on the name of the release.
+** SQL for the ids of the releases with one name, which two partial indices find. The tables of
+** publications, values and charges have an index on release_id, but none on the name.
 */
 #define IDS_OF_NAME                                                                                \
   "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
   " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
 
 /*
-** Returns " AND <column> IS ?n" for each wanted column. `first` is the number of the first
-** parameter. For the owner, some columns are expressions. For an audience, the
-** inner SELECT already has these columns.
+** Returns " AND <column> IS ?n" for each wanted column, where `first` is the number of the first
+** parameter. For the owner, some columns are expressions; for an audience, the inner SELECT has
+** them.
 **
-** For the owner, a condition on the name of a release comes with a condition on its id, which an
-** index answers. An audience always reads all its rows: if it found one name faster, the time would
-** show whether an inner tier has a release of this name.
+** For the owner, a condition on the name of a release comes with one on its id, which an index
+** answers. An audience always reads all its rows: if it found one name faster, the time would show
+** whether an inner tier has a release of this name.
 */
 static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
                         const int *wanted, int count, int first) {
