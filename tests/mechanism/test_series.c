@@ -588,7 +588,7 @@ static void print_design(char **words) {
   uint64_t clock;
   design_series(&options, &shape, &design, &clock);
   printf("%" PRId64 " %" PRId64 " %d %d %d %" PRIu64 " %" PRIu64 " %.17g\n", series_reach(&shape),
-         shape.diagnose_steps, shape.fine_exponent, design.granularity, shape.touched,
+         shape.ladder.steps, shape.fine_exponent, design.granularity, shape.touched,
          design.sensitivity, clock, options.mechanism->noise->rate(design.sensitivity, clock));
 }
 
