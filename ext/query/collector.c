@@ -230,12 +230,6 @@ void unit_map_close(struct unit_map *map) {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Adds a row that names its unit in a column. */
-static int add_owned(struct rows *rows, sqlite3_value **row) {
-  if (sqlite3_value_type(row[rows->columns.unit]) == SQLITE_NULL) return 1;
-  return rows->add_known(rows, row);
-}
-
 static int add_folded(struct rows *rows, sqlite3_value **row) {
   const struct unit_map *map = rows->map;
   sqlite3_value *unit = row[map->place];
@@ -300,11 +294,8 @@ void unit_map_use(struct unit_map *map, struct rows *rows) {
   map->place = rows->columns.unit;
   rows->map = map;
   rows->add_known = rows->add;
-  if (is_alone) rows->columns.unit = -1;
+  if (is_plain) return; /* the row's own column names the unit */
+  rows->columns.unit = -1;
   if (is_alone) return;
-  rows->add = is_plain      ? add_owned
-              : map->by_row ? add_numbered
-              : map->lookup ? add_linked
-                            : add_folded;
-  if (!is_plain) rows->columns.unit = -1;
+  rows->add = map->by_row ? add_numbered : map->lookup ? add_linked : add_folded;
 }

@@ -129,18 +129,27 @@ int rows_forget_units(struct rows *rows) {
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* Finds the unit of a row. Returns 0 when out of memory. */
-static inline int unit_of(const struct rows *rows, sqlite3_value **row, struct identity *unit) {
+/* VALUE_NONE: the row does not count. VALUE_FAILED: out of memory. */
+enum value { VALUE_FAILED = -1, VALUE_NONE, VALUE_TAKEN };
+
+/* Finds the unit of a row. A row whose column for it is NULL belongs to nobody. */
+static inline enum value unit_of(const struct rows *rows, sqlite3_value **row,
+                                 struct identity *unit) {
+  int place = rows->columns.unit;
   *unit = rows->given;
-  return rows->columns.unit < 0 || identity_of(rows, 1, row[rows->columns.unit], unit);
+  if (place < 0) return VALUE_TAKEN;
+  int type = sqlite3_value_type(row[place]);
+  if (type == SQLITE_NULL) return VALUE_NONE;
+  if (type != SQLITE_INTEGER)
+    return identity_of(rows, 1, row[place], unit) ? VALUE_TAKEN : VALUE_FAILED;
+  *unit = identity_integer(sqlite3_value_int64(row[place]));
+  return VALUE_TAKEN;
 }
 
 /*
-** Sets *x to the number of a row's value, or to 1 if the aggregate counts rows. Returns VALUE_NONE
-** if the row does not count, because its value is NULL or no number (value_number()), or
-** VALUE_FAILED when out of memory.
+** Sets *x to the number of a row's value, or to 1 if the aggregate counts rows. The row does not
+** count if its value is NULL or no number (value_number()).
 */
-enum value { VALUE_FAILED = -1, VALUE_NONE, VALUE_TAKEN };
 static inline enum value value_of(const struct rows *rows, sqlite3_value **row, double *x) {
   int place = rows->columns.value;
   *x = 1;
@@ -167,7 +176,9 @@ static int add_number(struct rows *rows, sqlite3_value **row) {
     scalar_sum_add_row(&rows->numbers, x);
     return 1;
   }
-  return unit_of(rows, row, &unit) && scalar_sum_add_unit(&rows->numbers, unit, x);
+  value = unit_of(rows, row, &unit);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
+  return scalar_sum_add_unit(&rows->numbers, unit, x);
 }
 
 /* Adds a row to a release of one sum with the option diagnose. */
@@ -184,7 +195,9 @@ static int add_value(struct rows *rows, sqlite3_value **row) {
   double x;
   enum value value = value_of(rows, row, &x);
   if (value != VALUE_TAKEN) return value == VALUE_NONE;
-  return unit_of(rows, row, &unit) && rows->add_to_cell(rows->vectors, unit, 0, x);
+  value = unit_of(rows, row, &unit);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
+  return rows->add_to_cell(rows->vectors, unit, 0, x);
 }
 
 /* Returns the same as cell_of(), and is faster for small integers. `small` belongs to `cells`. */
@@ -202,8 +215,8 @@ static int add_keyed(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
   enum value value = value_of(rows, row, &x);
+  if (value == VALUE_TAKEN) value = unit_of(rows, row, &unit);
   if (value != VALUE_TAKEN) return value == VALUE_NONE;
-  if (!unit_of(rows, row, &unit)) return 0;
   int cell = key_of(rows, vector_sum_cells(rows->vectors), rows->small[0], row[rows->columns.key]);
   if (cell == CELL_NONE) return 1;
   if (cell == CELL_FAILED) return 0;
@@ -217,8 +230,8 @@ static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   double x;
   int64_t place = 0; /* in the full table */
   enum value value = value_of(rows, row, &x);
+  if (value == VALUE_TAKEN) value = unit_of(rows, row, &unit);
   if (value != VALUE_TAKEN) return value == VALUE_NONE;
-  if (!unit_of(rows, row, &unit)) return 0;
   for (int i = 0; i < ways->attributes; i++) {
     int key = key_of(rows, rows->attributes[i], rows->small[i], row[rows->columns.key + i]);
     if (key == CELL_NONE) return 1;
@@ -242,7 +255,8 @@ static int add_to_period(struct rows *rows, sqlite3_value **row) {
   int period = cell_of(rows, rows->attributes[0], row[0]);
   if (period == CELL_FAILED) return 0;
   if (period < rows->missing.first || period > rows->missing.last) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
+  value = unit_of(rows, row, &unit);
+  if (value != VALUE_TAKEN) return value == VALUE_NONE;
   if (rows->columns.key >= 0) key = cell_of(rows, rows->attributes[1], row[rows->columns.key]);
   if (key == CELL_NONE) return 1;
   if (key == CELL_FAILED) return 0;
@@ -255,7 +269,8 @@ static int add_vector(struct rows *rows, sqlite3_value **row) {
   int size = rows->question->size;
   sqlite3_value *value = row[rows->columns.value];
   if (sqlite3_value_type(value) == SQLITE_NULL) return 1;
-  if (!unit_of(rows, row, &unit)) return 0;
+  enum value found = unit_of(rows, row, &unit);
+  if (found != VALUE_TAKEN) return found == VALUE_NONE;
   const unsigned char *floats = vector_text_floats(value, size);
   if (floats && vector_sum_add_floats(vectors, unit, floats)) return 1;
   vector_text_read(value, rows->buffer, size); /* a malformed text gives a vector of zeros */
@@ -353,11 +368,11 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
 
 void rows_close(struct rows *rows) {
   scalar_sum_close(&rows->numbers);
-  for (int i = 0; i < WAYS_MAX_ATTRIBUTES; i++) {
+  for (int i = 0; i < WAYS_MAX_ATTRIBUTES && rows->vectors; i++) {
     group_keys_close(rows->attributes[i]);
     rows->attributes[i] = 0;
   }
-  vector_sum_close(rows->vectors);
+  if (rows->vectors) vector_sum_close(rows->vectors);
   if (rows->state) rows->aggregate->rows->close(rows);
   free(rows->buffer);
   rows->vectors = 0;
