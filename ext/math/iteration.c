@@ -40,9 +40,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 }
 
 /*
-** With L = lipschitz and s = -2 ln L, the result is (e^s - 1)/(e^((terms+1) s) - 1). For s > 0 the
-** function expands this fraction so that it contains only negative exponents, which cannot
-** overflow.
+** With L = lipschitz and s = -2 ln L, this is (e^s - 1)/(e^((terms+1) s) - 1), for s > 0 in a form
+** with negative exponents, which cannot overflow.
 */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);
@@ -55,7 +54,7 @@ struct scaled inverse_geometric(double lipschitz, double terms) {
 }
 
 /*
-** Returns equation (2) for the path whose moves Delta_i are proportional to L^(2i): alpha/2
+** Equation (2) for the path whose moves are proportional to L^(2i): alpha/2
 ** (distance/sigma)^2/sum_{j=1}^r L^(-2j), where r = steps.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
@@ -68,7 +67,7 @@ double path_iteration_rdp(double alpha, double distance, double sigma, double li
   return gaussian_divergence(alpha, ratio);
 }
 
-/* Returns equation (3): alpha distance^2 L^(r+1)/(2 r sigma^2). */
+/* Equation (3): alpha distance^2 L^(r+1)/(2 r sigma^2). */
 double printed_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                              double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
@@ -112,8 +111,8 @@ double sgd_contraction(double eta, double beta, double rho) {
 }
 
 /*
-** Returns 2 - eta (beta + rho) to full relative precision. The function computes the rounding
-** errors of the sum and of the product and corrects the result by them.
+** Returns 2 - eta (beta + rho) to full relative precision, with the rounding errors of the sum and
+** of the product.
 */
 static double step_margin(double eta, double beta, double rho) {
   double sum = beta + rho;
@@ -123,9 +122,9 @@ static double step_margin(double eta, double beta, double rho) {
 }
 
 /*
-** The function uses 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) -
-** eta), a sum of two terms >= 0. The tolerance of 8 DBL_EPSILON accepts an eta that is 2/(beta +
-** rho) rounded to a double.
+** 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) - eta), a sum of
+** two terms >= 0. The tolerance of 8 DBL_EPSILON accepts an eta that is 2/(beta + rho) rounded to a
+** double.
 */
 double printed_contraction(double eta, double beta, double rho) {
   double margin = step_margin(eta, beta, rho);
@@ -152,10 +151,7 @@ static struct scaled last_rate(const struct sgd *sgd) {
   return scaled_times(scaled(2.0), scaled_square(ratio));
 }
 
-/*
-** Returns the rate of sgd_rate_printed() as a scaled number. A scaled number does not underflow, so
-** the result is 0 only if the rate is exactly 0.
-*/
+/* sgd_rate_printed(), which is 0 as a scaled number only if the rate is exactly 0. */
 static struct scaled printed_rate(const struct sgd *sgd, double lipschitz) {
   double after = sgd->length - sgd->index;
   struct scaled rate = last_rate(sgd);
@@ -171,9 +167,8 @@ double sgd_rate_printed(const struct sgd *sgd) {
 }
 
 /*
-** The path of Theorem 4 begins after the gradient of step i, when the two points are
-** at most 2 eta C apart. The first noise on the path is the noise of step i. After this noise, the
-** path has n - i steps with Lipschitz constant L.
+** The path of Theorem 4 begins after the gradient of step i, when the two points are at most 2 eta
+** C apart, with the noise of step i. Then it has n - i steps with Lipschitz constant L.
 */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
@@ -227,17 +222,13 @@ double gaussian_hockey_stick(double epsilon, double distance) {
 }
 
 /*
-** Returns 2C/noise, the largest distance by which the differing record can move x, measured in
-** units of the noise.
+** 2C/noise, the largest distance by which the differing record can move x, in units of the noise.
 */
 static double first_distance(const struct sgd *sgd) {
   return 2.0 * (sgd->lipschitz_loss / sgd->noise);
 }
 
-/*
-** Returns the largest distance between two points of K after a later gradient step, measured in
-** units of the noise.
-*/
+/* The largest distance of two points of K after a later gradient step, in units of the noise. */
 static double later_distance(const struct sgd *sgd, double lipschitz) {
   if (lipschitz == 0.0) return 0.0;
   struct scaled moved = scaled_times(scaled(lipschitz), scaled(sgd->diameter));
@@ -246,19 +237,16 @@ static double later_distance(const struct sgd *sgd, double lipschitz) {
 }
 
 /*
-** Theorems 3 (Laplace) and 4 (Gaussian) and their refinements share their formulas. They differ in
-** two functions: the hockey-stick divergence of the noise and the contraction of a gradient step.
-** In both theorems 0^0 is 1.
+** Theorems 3 (Laplace) and 4 (Gaussian) and their refinements differ in two functions: the
+** hockey-stick divergence of the noise and the contraction of a gradient step. In both theorems 0^0
+** is 1.
 */
 struct chain {
   log_hockey_stick *stick;
   contraction *step;
 };
 
-/*
-** Returns first * later^(n-i), where `first` and `later` are the hockey-stick divergences of step i
-** and of a later step.
-*/
+/* first * later^(n-i), the hockey-stick divergences of step i and of a later step. */
 static double product_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
   if (isnan(lipschitz)) return lipschitz;
@@ -269,17 +257,15 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
 }
 
 /*
-** iterated_bound() computes a new contraction coefficient for each of the first REFINED_STEPS
-** steps, which takes at most a second. For all later steps it uses the coefficient of the first
-** later step. The result is still a valid bound, because coefficients only decrease.
+** iterated_bound() computes a new contraction coefficient for so many steps, in at most a second,
+** and then keeps the last one: coefficients only decrease, so the bound stays valid.
 */
 #define REFINED_STEPS 1000000
 
 /*
 ** Repeats d <- d g(d) for each step after step i, where g(d) is the contraction coefficient of the
-** step at mixing_epsilon(epsilon, d). The bound stays valid, because d g(d) increases with d. The
-** function adds logarithms with compensation (Kahan), so that many coefficients close to 1 lose no
-** digits.
+** step at mixing_epsilon(epsilon, d), and d g(d) increases with d. Logarithms are added with
+** compensation (Kahan), so that many coefficients close to 1 lose no digits.
 */
 static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);

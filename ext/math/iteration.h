@@ -14,20 +14,18 @@
 
 #include "math/numeric.h"
 
-/* The Renyi divergence of two Gaussians: alpha sensitivity^2/(2 sigma^2). This formula is exact. */
-double gaussian_rdp(double alpha, double sensitivity, double sigma);
-
 /*
-** Example 1: returns the Renyi divergence if Gaussian noise is added twice. The sum of the two
-** noises is Gaussian noise of variance sigma1^2 + sigma2^2, so the result is exact.
+** The Renyi divergence of two Gaussians: alpha sensitivity^2/(2 sigma^2), exactly. In Example 1,
+** noise is added twice: of variance sigma1^2 + sigma2^2 together, exactly.
 */
+double gaussian_rdp(double alpha, double sensitivity, double sigma);
 double iterated_gaussian_rdp(double alpha, double sensitivity, double sigma1, double sigma2);
 
 /*
-** Example 3: returns a bound on the Renyi divergence of a process with three steps. The process
-** adds noise sigma1, applies a map of the whole space with Lipschitz constant `lipschitz`, and adds
-** noise sigma2. The bound is the divergence for one noise of variance sigma1^2 +
-** sigma2^2/lipschitz^2. If lipschitz = 0, the map is constant and the divergence is 0.
+** Example 3: a bound on the Renyi divergence of a process that adds noise sigma1, applies a map of
+** the whole space with Lipschitz constant `lipschitz`, and adds noise sigma2: the divergence for
+** one noise of variance sigma1^2 + sigma2^2/lipschitz^2. With lipschitz = 0 the map is constant and
+** the divergence is 0.
 */
 double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, double sigma2,
                               double lipschitz);
@@ -37,10 +35,9 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
 ** Each step applies a map of a convex set into itself with Lipschitz constant L = `lipschitz`, adds
 ** Gaussian noise sigma and projects onto the set. The processes start from two points (or two
 ** coupled distributions) that are `distance` apart. Equation (2) gives a bound for each path of
-** distributions between the two starts. path_iteration_rdp() returns the least of these bounds. The
-** path with the least bound moves in step i by an amount proportional to L^(2i). Linear maps attain
-** this bound. The bound also holds for L > 1. printed_iteration_rdp() returns the
-** bound of equation (3) as the paper prints it.
+** distributions between the two starts. path_iteration_rdp() returns the least of them, also for L
+** > 1: its path moves in step i in proportion to L^(2i), and linear maps attain it.
+** printed_iteration_rdp() returns equation (3) as the paper prints it.
 */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps);
@@ -52,12 +49,11 @@ double printed_iteration_rdp(double alpha, double distance, double sigma, double
 ** `lipschitz` and adds noise sigma. A path has r shifts, where r is the number of steps. Shift i is
 ** the distance W_infinity(mu_(i-1), mu_i) between two neighbouring distributions of the path. Let
 ** P_j be the product of the Lipschitz constants of the first j steps. The noise of step j = r - i +
-** 1 covers shift i. By then, j maps have multiplied this shift by at most P_j. given_path_rdp()
-** returns
+** 1 covers shift i, which j maps have multiplied by at most P_j by then. given_path_rdp() returns
 **     alpha/2 sum_i (P_j shift_i/sigma_j)^2,
-** which is equation (2) if all steps are equal. best_path_rdp() returns the least value of this sum
-** over all paths whose shifts add up to `distance`: alpha distance^2/2/sum_j (sigma_j/P_j)^2.
-** best_path_rdp() ignores the member `shift`.
+** which is equation (2) if all steps are equal. best_path_rdp() ignores `shift` and returns the
+** least value of this sum over all paths whose shifts add up to `distance`: alpha
+** distance^2/2/sum_j (sigma_j/P_j)^2.
 */
 struct path_step {
   double sigma, lipschitz, shift;
@@ -66,8 +62,8 @@ double given_path_rdp(double alpha, const struct path_step *steps, long count);
 double best_path_rdp(double alpha, const struct path_step *steps, long count, double distance);
 
 /*
-** Returns 1/(1 + L^-2 + ... + L^(-2 terms)) with L = lipschitz >= 0, terms >= 0. This factor occurs
-** in the bounds for paths.
+** Returns 1/(1 + L^-2 + ... + L^(-2 terms)), a factor of bounds for paths, with L = lipschitz >= 0,
+** terms >= 0.
 */
 struct scaled inverse_geometric(double lipschitz, double terms);
 
@@ -102,33 +98,29 @@ struct sgd {
 };
 
 /*
-** Two bounds on the Lipschitz constant of one gradient step. sgd_contraction() returns the best
-** possible constant max(|1 - eta rho|, |1 - eta beta|), for any eta. printed_contraction() returns
-** the constant sqrt(1 - 2 eta beta rho/(beta + rho)) of Balle et al., Lemma 18, and Asoodeh et al.,
-** equation (14). printed_contraction() returns NaN if eta > 2/(beta + rho).
+** Bounds on the Lipschitz constant of one gradient step: the best possible max(|1 - eta rho|, |1 -
+** eta beta|), for any eta; and sqrt(1 - 2 eta beta rho/(beta + rho)) of Balle et al., Lemma 18, and
+** Asoodeh et al., equation (14), or NaN if eta > 2/(beta + rho).
 */
 double sgd_contraction(double eta, double beta, double rho);
 double printed_contraction(double eta, double beta, double rho);
 
 /*
 ** Balle et al., Theorem 5: the last x is (alpha, alpha rate)-RDP for the differing record, for
-** every alpha. sgd_rate_printed() returns the rate as printed. sgd_rate_path() returns the rate of
-** the optimal path, which also uses the noise of step i itself: 2C^2/noise^2/sum_{j=0}^{n-i}
-** L^(-2j) with L = printed_contraction(). sgd_rate_best() is sgd_rate_path() with L =
-** sgd_contraction().
+** every alpha, with the rate as printed; of the optimal path, which also uses the noise of step i
+** itself, 2C^2/noise^2/sum_{j=0}^{n-i} L^(-2j) with L = printed_contraction(); and of this path
+** with L = sgd_contraction().
 */
 double sgd_rate_printed(const struct sgd *sgd);
 double sgd_rate_path(const struct sgd *sgd);
 double sgd_rate_best(const struct sgd *sgd);
 
 /*
-** These functions return a delta such that, with Gaussian noise, the last x is (epsilon, delta)-DP
-** for the differing record. sgd_delta_printed() is Theorem 4 of Asoodeh et al. sgd_delta_iterated()
-** applies Theorem 1(2) of Balle et al. anew in each step after step i. Its result is never larger
-** than that of sgd_delta_printed(). sgd_delta_best() returns the smaller of two valid bounds. The
-** first bound is computed like that of sgd_delta_iterated(), but with sgd_contraction() in place of
-** printed_contraction(). The second bound is the exact Gaussian profile at the rate sgd_rate_best()
-** (Bok, Su and Altschuler 2024). The second bound is never larger than the bound of Proposition 1
+** A delta such that, with Gaussian noise, the last x is (epsilon, delta)-DP for the differing
+** record: by Theorem 4 of Asoodeh et al.; by Theorem 1(2) of Balle et al. anew in each step after
+** step i, which is never larger; and the best, the smaller of the latter with sgd_contraction() in
+** place of printed_contraction(), and of the exact Gaussian profile at the rate sgd_rate_best()
+** (Bok, Su and Altschuler 2024), which is never larger than the bound of Proposition 1
 ** (sgd_delta_rdp).
 */
 double sgd_delta_printed(const struct sgd *sgd, double epsilon);
@@ -136,17 +128,15 @@ double sgd_delta_iterated(const struct sgd *sgd, double epsilon);
 double sgd_delta_best(const struct sgd *sgd, double epsilon);
 
 /*
-** Asoodeh et al., Proposition 1, with rate = sgd_rate_printed(): returns exp(-(epsilon - rate)^2 /
-** (4 rate)) for epsilon > rate. For a smaller epsilon the formula does not bound delta, so the
-** function returns 1.
+** Asoodeh et al., Proposition 1, with rate = sgd_rate_printed(): exp(-(epsilon - rate)^2 / (4
+** rate)) for epsilon > rate. For a smaller epsilon the formula does not bound delta, and the result
+** is 1.
 */
 double sgd_delta_rdp(const struct sgd *sgd, double epsilon);
 
 /*
-** Asoodeh et al., Theorem 3, for Laplace noise in one dimension. K is an interval of length
-** `diameter`. These functions correspond to sgd_delta_printed(), sgd_delta_iterated() and
-** sgd_delta_best(). sgd_delta_laplace_best() uses only the first of the two bounds of
-** sgd_delta_best().
+** Asoodeh et al., Theorem 3: the same for Laplace noise in one dimension, where K is an interval of
+** length `diameter`. The best uses only the first of the two bounds.
 */
 double sgd_delta_laplace_printed(const struct sgd *sgd, double epsilon);
 double sgd_delta_laplace_iterated(const struct sgd *sgd, double epsilon);
@@ -154,26 +144,21 @@ double sgd_delta_laplace_best(const struct sgd *sgd, double epsilon);
 
 /*
 ** Asoodeh et al., Theorem 5: with Gaussian noise, the algorithm stops after a uniformly random
-** number of steps. This number may be published. theta and theta' are the hockey-stick divergences
-** of step i and of a later step. sgd_delta_random_stop() returns the finite sum theta/n
-** sum_{k=0}^{n-i} theta'^k of the theorem's proof. The sum is never above theta.
-** sgd_delta_random_stop_printed() returns the closed form of equation (16), theta/(n (1 - theta')),
-** for every index. This closed form can exceed 1. The closed form is infinite if theta' is 1, for
-** example because K is unbounded.
+** number of steps, which may be published. With theta and theta' the hockey-stick divergences of
+** step i and of a later step, sgd_delta_random_stop() returns the finite sum theta/n
+** sum_{k=0}^{n-i} theta'^k of the proof, never above theta, and sgd_delta_random_stop_printed() the
+** closed form of equation (16), theta/(n (1 - theta')), for every index. It can exceed 1, and is
+** infinite if theta' is 1, for example because K is unbounded.
 */
 double sgd_delta_random_stop(const struct sgd *sgd, double epsilon);
 double sgd_delta_random_stop_printed(const struct sgd *sgd, double epsilon);
 
 /*
-** Returns the hockey-stick divergence of order e^epsilon of two Gaussians whose centres are
-** `distance` standard deviations apart (Asoodeh et al., Lemma 2). The distance is in [0, infinity].
+** The hockey-stick divergence of order e^epsilon of two Gaussians whose centres are `distance` in
+** [0, infinity] standard deviations apart (Asoodeh et al., Lemma 2), and its natural logarithm,
+** which is accurate even if the divergence is close to 1, and -infinity if it is 0.
 */
 double gaussian_hockey_stick(double epsilon, double distance);
-
-/*
-** Returns the natural logarithm of gaussian_hockey_stick(). The result is -infinity for a
-** divergence of 0, and accurate even if the divergence is close to 1.
-*/
 double gaussian_log_hockey_stick(double epsilon, double distance);
 
 /* Returns the sum of q^k over k = 0 .. count - 1, computed from ln q <= 0. count >= 0. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* ---- Theorem 1 ------------------------------------------------------------------------------- */
 
 /* Returns ln(1 + e^t). */
@@ -29,9 +28,7 @@ struct amplified amplify_dobrushin(double gamma, double epsilon, double delta) {
   return (struct amplified){epsilon, gamma * delta};
 }
 
-/*
-** Returns ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4 of Theorem 1.
-*/
+/* ln(1 + gamma (e^epsilon - 1)), the epsilon that results from parts 3 and 4 of Theorem 1. */
 static double mixed_epsilon(double gamma, double epsilon) {
   if (gamma == 0.0) return 0.0;
   return epsilon < 700.0 ? log1p(gamma * expm1(epsilon)) : softplus(epsilon + log(gamma));
@@ -43,8 +40,8 @@ static double mixed_ratio(double gamma, double epsilon) {
 }
 
 /*
-** The new delta is gamma (1 - ratio (1 - delta)) with ratio = mixed_ratio(gamma, epsilon). The
-** function uses 1 - ratio = (1 - gamma)(1 - e^-epsilon) to avoid cancellation.
+** The new delta is gamma (1 - ratio (1 - delta)) with ratio = mixed_ratio(gamma, epsilon), and 1 -
+** ratio = (1 - gamma)(1 - e^-epsilon) avoids cancellation.
 */
 struct amplified amplify_doeblin(double gamma, double epsilon, double delta) {
   double kept = (gamma - 1.0) * expm1(-epsilon) + mixed_ratio(gamma, epsilon) * delta;
@@ -59,9 +56,8 @@ struct amplified amplify_ultra(double gamma, double epsilon, double delta) {
 /* ---- coefficients of a kernel ---------------------------------------------------------------- */
 
 /*
-** The number of partial sums (lanes) of which each sum consists. The compiler can add several lanes
-** with one vector instruction. The order of additions is fixed, so the results do not depend on the
-** compiler.
+** Each sum consists of so many partial sums, which the compiler can add with vector instructions.
+** The order of additions is fixed, so the results do not depend on the compiler.
 */
 #define LANES 8
 
@@ -107,8 +103,8 @@ static void column_range(const struct kernel *kernel, size_t column, double *low
 }
 
 /*
-** The function computes the sum of K(x0,y) - min_x K(x,y) over all y, where x0 is the first row.
-** The formula 1 - sum_y min_x K(x,y) has the same value, but would lose digits by cancellation.
+** The sum of K(x0,y) - min_x K(x,y) over all y, where x0 is the first row, is 1 - sum_y min_x
+** K(x,y), but loses no digits by cancellation.
 */
 double kernel_doeblin(const struct kernel *kernel) {
   double sum = 0.0;
@@ -132,8 +128,8 @@ double kernel_ultra(const struct kernel *kernel) {
 }
 
 /*
-** The number e^epsilon - 1, stored as a product of two factors. The code multiplies a small
-** probability first by one factor and then by the other, so that nothing overflows.
+** The number e^epsilon - 1 as two factors, by which a small probability is multiplied in turn, so
+** that nothing overflows.
 */
 struct excess {
   double first, second;
@@ -141,17 +137,14 @@ struct excess {
 
 static struct excess excess_of(double epsilon) {
   if (epsilon < 700.0) return (struct excess){expm1(epsilon), 1.0};
-  /*
-  ** Limiting epsilon to 1410 changes no result, because e^1410 times the least positive double is
-  ** already far above 1.
-  */
+  /* e^1410 times the least positive double is already far above 1. */
   double half = exp(0.5 * fmin(epsilon, 1410.0));
   return (struct excess){half, half};
 }
 
 /*
-** Returns sum_y [weight a(y) - (weight + excess) b(y)]_+. The code computes each term as weight
-** (a(y) - b(y)) - excess b(y), which loses no digits if excess is small.
+** Returns sum_y [weight a(y) - (weight + excess) b(y)]_+, each term as weight (a(y) - b(y)) -
+** excess b(y), which loses no digits if excess is small.
 */
 static double positive_part(const double *a, const double *b, size_t columns, double weight,
                             struct excess excess) {
@@ -195,17 +188,17 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
 /*
-** P and Q are two mixtures of the same two rows of a kernel. The struct describes P and Q at one
-** output of the kernel: density = Q, difference = P/Q - 1, loss = ln(P/Q).
+** Two mixtures P and Q of the same two rows of a kernel at one output: density = Q, difference =
+** P/Q - 1, loss = ln(P/Q).
 */
 struct mixture {
   double density, difference, loss;
 };
 
 /*
-** Returns f(d) = (1+d)^a - 1 - a d with a = alpha and d = P/Q - 1, which is >= 0. The sum of Q f(d)
-** is the moment minus 1, because the sum of Q d is 0. For small d the function adds the binomial
-** series from its quadratic term on.
+** Returns f(d) = (1+d)^a - 1 - a d >= 0 with a = alpha and d = P/Q - 1; for small d the binomial
+** series from its quadratic term on. The sum of Q f(d) is the moment minus 1, because that of Q d
+** is 0.
 */
 static double moment_term(double alpha, const struct mixture *mixture) {
   double d = mixture->difference;
@@ -220,8 +213,8 @@ static double moment_term(double alpha, const struct mixture *mixture) {
 
 /*
 ** Computes the mixtures of rows i and j. The difference of two rows that are almost equal can be as
-** small as the rounding errors of their probabilities. The function therefore adds the corrections
-** in `rest` to this difference.
+** small as the rounding errors of their probabilities, so the corrections in `rest` are added to
+** it.
 */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {
@@ -269,10 +262,9 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, 
 /* ---- Renyi divergence ------------------------------------------------------------------------ */
 
 /*
-** With d = p/q - 1 and a = alpha, returns f(d)/(a - 1), where f(d) = (1+d)^a - 1 - a d is never
-** negative. The moment is the sum of q (p/q)^a over all points. It equals 1 plus the sum of q f(d),
-** because the sum of q d is 0. At a = 1 the function returns the term of the Kullback-Leibler
-** divergence.
+** Returns f(d)/(a - 1) with d = p/q - 1, a = alpha and f(d) = (1+d)^a - 1 - a d, which is never
+** negative. The moment, the sum of q (p/q)^a over all points, is 1 plus the sum of q f(d), because
+** that of q d is 0. At a = 1 this is the term of the Kullback-Leibler divergence.
 */
 static double divergence_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {
@@ -289,10 +281,9 @@ static double divergence_term(double alpha, double d) {
 }
 
 /*
-** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions p and q on
-** `count` points. Returns infinity if p is positive at a point where q is 0. The relative error is
-** at most 1e-12, unless the differences of p and q are as small as the rounding errors of their
-** probabilities.
+** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count`
+** points: infinity if p is positive at a point where q is 0. The relative error is at most 1e-12,
+** unless p and q differ by no more than the rounding errors of their probabilities.
 */
 static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
@@ -330,8 +321,8 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
 }
 
 /*
-** Returns the largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A and D. A(y)
-** is an entry of the first kernel and D(y) is an entry of the second kernel.
+** The largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A of the first kernel
+** and D of the second.
 */
 static double worst_ends(const struct kernel *first, const struct kernel *second,
                          const double *base, double delta, double order) {
@@ -381,10 +372,7 @@ static int is_within(const struct two_states *pair, double epsilon_out) {
          pair->delta_out;
 }
 
-/*
-** Returns the least epsilon_out for which is_within() is true. The caller knows that `low` is too
-** small.
-*/
+/* The least epsilon_out for which is_within() is true. `low` is too small. */
 static double least_epsilon(const struct two_states *pair, double low) {
   if (!is_within(pair, INFINITY)) return INFINITY;
   double high = low > 0 ? 2 * low : 0x1p-1000;
@@ -400,9 +388,8 @@ static double least_epsilon(const struct two_states *pair, double low) {
 }
 
 /*
-** In the worst case the inputs are two states (mixing.h), so the function tries all pairs of
-** states. Most pairs do not raise the result. For such a pair, the function evaluates the
-** divergence only once.
+** In the worst case the inputs are two states. Most pairs do not raise the result: one evaluation
+** each.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out) {

@@ -25,10 +25,9 @@ struct amplified {
 };
 
 /*
-** Theorem 1: the privacy of an (epsilon, delta)-DP mechanism that is followed by a kernel. The name
-** of each function says which of the four conditions the kernel meets with this gamma;
-** amplify_dobrushin() is for parts 1 and 2, with gamma at mixing_epsilon() for part 2. 0 <= gamma,
-** delta <= 1 and 0 <= epsilon <= infinity. The functions do not check their arguments. The relative
+** Theorem 1: the privacy of an (epsilon, delta)-DP mechanism that is followed by a kernel, which
+** meets the named condition with this gamma; amplify_dobrushin() is for parts 1 and 2, with gamma
+** at mixing_epsilon() for part 2. 0 <= gamma, delta <= 1 and 0 <= epsilon <= infinity. The relative
 ** error is at most 1e-12 wherever the result is a normal double.
 */
 struct amplified amplify_dobrushin(double gamma, double epsilon, double delta);
@@ -36,9 +35,9 @@ struct amplified amplify_doeblin(double gamma, double epsilon, double delta);
 struct amplified amplify_ultra(double gamma, double epsilon, double delta);
 
 /*
-** Returns ln(1 + (e^epsilon - 1)/delta). Part 2 of Theorem 1 needs the (gamma, epsilon~)-Dobrushin
-** condition at this epsilon~. The result is 0 for epsilon = 0. The result is infinite for delta = 0
-** < epsilon; the amplified delta is then 0 for every kernel.
+** Returns ln(1 + (e^epsilon - 1)/delta), at which part 2 of Theorem 1 needs the (gamma,
+** epsilon~)-Dobrushin condition: 0 for epsilon = 0, and infinite for delta = 0 < epsilon, where the
+** amplified delta is 0 for every kernel.
 */
 double mixing_epsilon(double epsilon, double delta);
 
@@ -52,14 +51,14 @@ struct kernel {
 double kernel_dobrushin(const struct kernel *kernel);
 double kernel_doeblin(const struct kernel *kernel);
 
-/* Returns NaN if the supports of two rows differ, because then no gamma satisfies the condition. */
+/* NaN if the supports of two rows differ: no gamma satisfies the condition. */
 double kernel_ultra(const struct kernel *kernel);
 
 /*
 ** Returns the maximum over x, x' of sum_y [weight K(x,y) - (weight + e^epsilon - 1) K(x',y)]_+, for
-** weight >= 0 and 0 <= epsilon <= infinity. For weight = 1 the result is the least gamma of the
-** (gamma, epsilon)-Dobrushin condition. For weight = delta the result is the delta of Theorem 1(2).
-** This formula does not divide by delta, so the result is also right at delta = 0.
+** weight >= 0 and 0 <= epsilon <= infinity: for weight = 1 the least gamma of the (gamma,
+** epsilon)-Dobrushin condition, and for weight = delta the delta of Theorem 1(2), also at delta =
+** 0, by which it does not divide.
 */
 double kernel_hockey_stick(const struct kernel *kernel, double weight, double epsilon);
 
@@ -73,15 +72,14 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
                           double epsilon_out);
 
 /*
-** Computes the Renyi divergences of orders orders[k] > 1 of the worst pair of outputs. The input of
-** the kernel is the output of an epsilon-DP mechanism. Order infinity gives the epsilon of pure
-** differential privacy. One call raises rdp[k] to the divergence of the worst pair whose first row
-** is `row`. The caller sets rdp[k] to 0 and calls the function for every row, so that it can stop
-** between two rows of a large kernel. The result is exact (README.md): that of randomized response
-** between two states. 0 <= epsilon < 700. The relative error is at most 1e-12 for every result
-** above 1e-280. `rest` holds corrections that the function adds to the probabilities; each
-** correction is smaller than the rounding error of its probability. `rest` may be null. Returns 1,
-** or 0 if memory runs out.
+** Raises rdp[k] to the Renyi divergence of order orders[k] > 1 of the worst pair of outputs whose
+** first row is `row`, if the input of the kernel is the output of an epsilon-DP mechanism. Order
+** infinity gives the epsilon of pure differential privacy. The caller sets rdp[k] to 0 and calls
+** the function for every row, so that it can stop between two rows of a large kernel. The result is
+** exact (README.md): that of randomized response between two states. 0 <= epsilon < 700. The
+** relative error is at most 1e-12 for every result above 1e-280. `rest` (or null) holds corrections
+** of the probabilities, each smaller than the rounding error of its probability. Returns 0 if
+** memory runs out.
 */
 int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, size_t row,
                const double *orders, int count, double *rdp);
@@ -89,31 +87,29 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, 
 /* ---- two kernels, couplings, powers ---------------------------------------------------------- */
 
 /*
-** Returns the largest hockey-stick divergence of order e^epsilon between first(x) and second(x),
-** over all states x. If both kernels get the same input, this divergence bounds how well an output
-** shows which of the two kernels ran. Both kernels have the same number of rows and the same number
-** of columns. 0 <= epsilon <= infinity.
+** Returns the largest hockey-stick divergence of order e^epsilon, in [0, infinity], between
+** first(x) and second(x), over all states x: if both kernels, of equal size, get the same input, it
+** bounds how well an output shows which of the two ran.
 */
 double kernels_hockey_stick(const struct kernel *first, const struct kernel *second,
                             double epsilon);
 
 /*
 ** Returns the largest hockey-stick divergence of order e^epsilon_out between the outputs of two
-** kernels whose inputs differ too. An (epsilon, delta)-DP mechanism makes the two inputs from
-** neighbouring data sets. The first input goes through the first kernel, and the second input goes
-** through the second kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C)
-** and delta D + (1-delta)(b B + a C), where A, B, C and D are distributions, a/b = e^epsilon and a
-** + b = 1 (Kairouz, Oh and Viswanath 2015). The divergence is convex in A, B, C and D, so in the
-** worst case each of these four distributions is a single state. The running time is proportional
-** to rows^4 columns, or to rows^2 columns if delta = 0. Returns NaN if memory runs out.
+** kernels whose inputs an (epsilon, delta)-DP mechanism makes from neighbouring data sets, one for
+** each kernel. Every such pair of inputs has the form delta A + (1-delta)(a B + b C) and delta D +
+** (1-delta)(b B + a C), where A, B, C and D are distributions, a/b = e^epsilon and a + b = 1
+** (Kairouz, Oh and Viswanath 2015). The divergence is convex in each of them, so in the worst case
+** they are single states. The running time is proportional to rows^4 columns, or to rows^2 columns
+** if delta = 0. NaN: memory ran out.
 */
 double kernels_worst_delta(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out);
 
 /*
-** Returns the least epsilon_out for which kernel_worst_delta(kernel, epsilon, delta, epsilon_out)
-** is at most delta_out. The result is rounded up by about one unit in the last place. Returns
-** infinity if no finite epsilon_out is enough, and NaN if memory runs out.
+** Returns the least epsilon_out for which kernel_worst_delta() is at most delta_out, rounded up by
+** about one unit in the last place: infinity if no finite one is enough, and NaN if memory runs
+** out.
 */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out);
@@ -121,24 +117,18 @@ double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double 
 /*
 ** Returns the bound of Theorem 2 on coupled_rdp(): R(omega || nu) plus the largest R(pi_x K ||
 ** K(x)) over the states x with omega(x) > 0. K is the kernel and R is the Renyi divergence of order
-** alpha. pi is the coupling: its row sums are omega, its column sums are mu, and its row x divided
-** by omega(x) is pi_x. The kernel has rows x columns entries, the coupling has rows x rows entries,
-** and nu has `rows` entries. Returns NaN if memory runs out.
+** alpha. pi is the coupling, rows x rows entries: its row sums are omega, its column sums are mu,
+** and its row x divided by omega(x) is pi_x. nu has `rows` entries. coupled_rdp() returns R(mu K ||
+** nu K). NaN: memory ran out.
 */
 double coupling_bound(const struct kernel *kernel, const double *coupling, const double *nu,
                       double alpha);
-
-/*
-** Returns R(mu K || nu K), where mu is the vector of column sums of the coupling. Returns NaN if
-** memory runs out.
-*/
 double coupled_rdp(const struct kernel *kernel, const double *coupling, const double *nu,
                    double alpha);
 
 /*
-** Stores in `power` (rows x rows entries) the kernel of `steps` >= 1 applications of `kernel`,
-** which has as many columns as rows. After each matrix product the function scales the rows to sum
-** to 1. Returns 1, or 0 if memory runs out.
+** Sets `power` (rows x rows entries) to `steps` >= 1 applications of a square kernel, with rows
+** that sum to 1 after each product. Returns 0 if memory runs out.
 */
 int kernel_power(const struct kernel *kernel, double steps, double *power);
 

@@ -23,9 +23,9 @@ static double exponential_remainder(double x) {
 }
 
 /*
-** Returns r(z), the divergence of order a = alpha at a distance of z scales. The paper's formula is
-** r = ln(g)/(a-1) with g = a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za). For z(a-1) >= 1 the function
-** divides g by the larger exponential. Otherwise it computes g - 1 as a sum of positive terms.
+** Returns r(z), the divergence of order a = alpha at a distance of z scales: in the paper
+** ln(g)/(a-1) with g = a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za). For z(a-1) >= 1, g is divided by
+** its larger exponential; otherwise g - 1 is a sum of positive terms.
 */
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
@@ -51,8 +51,8 @@ static double rate_missing(double z, void *rate) {
 }
 
 /*
-** The upper end of the search for the root z follows from two bounds: z + e^-z - 1 is at least
-** z^2/3 for z <= 1, and at least z - 1 for every z.
+** The upper end follows from two bounds: z + e^-z - 1 is at least z^2/3 for z <= 1, and z - 1 for
+** every z.
 */
 double laplace_distance(double rate) {
   return root_between(rate_missing, &rate, 0.0,
@@ -62,11 +62,10 @@ double laplace_distance(double rate) {
 /* ---- discrete -------------------------------------------------------------------------------- */
 
 /*
-** Returns ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b. The caller passes gap = k^2 - 1. For ky
-** < 0.25 the function computes the series sum_m c_m y^2m (k^2m - 1), where c_m = 4^m B_2m/(2m
-** (2m)!) and B_2m is a Bernoulli number. The function writes k^2m - 1 as gap times a sum of powers,
-** so that nothing cancels. For larger ky the result is a sum of three terms of the order of b,
-** which lose few digits by cancellation.
+** Returns ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b and gap = k^2 - 1. For ky < 0.25 it is
+** the series sum_m c_m y^2m (k^2m - 1), where c_m = 4^m B_2m/(2m (2m)!) and B_2m is a Bernoulli
+** number; k^2m - 1 is gap times a sum of powers, so nothing cancels. For larger ky it is a sum of
+** three terms of the order of b, which lose few digits by cancellation.
 */
 static double sinh_gain(double b, double gap, double y) {
   static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
@@ -107,8 +106,8 @@ double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
 }
 
 /*
-** Returns the derivative r'(z) up to a factor that depends on alpha only. alpha must be finite. The
-** result is 0 at z = 0 and increases with z.
+** The derivative r'(z) for finite alpha, up to a factor that depends on alpha only. It is 0 at z =
+** 0 and increases.
 */
 static double slope(double alpha, double z) {
   double exponent = -z * alpha - z * (alpha - 1.0);
@@ -116,10 +115,9 @@ static double slope(double alpha, double z) {
 }
 
 /*
-** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity and near <= far. The noise of
-** scale `near` covers a distance of s, and the noise of scale `far` covers the rest of D. F'
-** increases and has its zero in (0, D/2]. The function finds this zero by bisection, down to
-** neighbouring doubles. F is flat at its minimum, so the value of F there is as accurate as r.
+** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity, near <= far, and the noises
+** cover the distances s and D - s. F' increases and has its zero in (0, D/2], which bisection finds
+** down to neighbouring doubles. F is flat at its minimum, so its value there is as accurate as r.
 */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
@@ -234,8 +232,8 @@ static double response_missing(double epsilon, void *rate) {
 }
 
 /*
-** The upper end of the search for the root follows from two bounds. With e = epsilon, e tanh(e/2)
-** is at least e^2/3 for e <= 2, and at least 2e/3 for e >= 2.
+** The upper end follows from two bounds: e tanh(e/2) is at least e^2/3 for e <= 2, and 2e/3 for e
+** >= 2.
 */
 double response_epsilon(double rate) {
   return root_between(response_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
@@ -249,8 +247,8 @@ double bounded_range_rdp(double alpha, double epsilon) {
 }
 
 /*
-** Returns the epsilon for mu = 2 z: the logit of Phi(z), times 2. With t = erf(z/sqrt(2)), Phi(z)
-** is (1 + t)/2.
+** The epsilon for mu = 2 z: the logit of Phi(z), times 2. With t = erf(z/sqrt(2)), Phi(z) is (1 +
+** t)/2.
 */
 static double epsilon_of(double z) {
   double t = erf(z * M_SQRT1_2);
