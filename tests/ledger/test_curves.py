@@ -130,14 +130,6 @@ def test_the_filter_admits_what_fits_at_one_of_its_orders_and_nothing_more(books
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def test_exact_gaussian_accounting_refuses_other_mechanisms(books):
-    db, charge = books
-    db.execute("SELECT dp_tier('exact', 1.0, 8, 1e-6, 'gdp', 1e-7)")
-    (answer,) = charge(("outer", "laplace", 0.1, 1, 0))
-    assert answer.startswith("tier 'exact' has exact Gaussian accounting")
-    assert one(db, "SELECT count(*) FROM dp_charge") == 0
-
-
 def test_deltas_add_up_out_of_delta_keys(books):
     db, charge = books
     answers = charge(*[("outer", "gaussian", 1e-5, 0, 4e-8)] * 3)

@@ -440,11 +440,3 @@ def test_shards_can_be_merged():
     assert value == one(db, "SELECT dp_merge('b', dp_states(state), ?) FROM states", options)
     assert len(charges(db)) == 2 and one(db, "SELECT mechanism FROM dp_release") == "laplace"
     assert "exists with other parameters" in error_of(db, "SELECT dp_merge('b', dp_states(state), 'r') FROM states")
-
-
-def test_rows_can_be_protected():
-    db = open_ledger(TIERS, '{"protects":"row"}')
-    fill(db, ROWS)
-    one(db, "SELECT dp_count('a', x, 1, ?) FROM t", json.dumps({"name": "r", **LAPLACE}))
-    s, g = db.execute("SELECT sensitivity, granularity FROM dp_release").fetchone()
-    assert 1 <= s * 2.0**g <= 1 + 2 * 2.0**g + 1e-5

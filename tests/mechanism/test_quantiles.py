@@ -206,21 +206,6 @@ def test_without_rows_the_range_is_halved():
     assert all(-4 <= a <= b <= c <= 4 for a, b, c in values)
 
 
-@pytest.mark.parametrize("kind", ["quantile", "median"])
-def test_a_heavy_unit_weighs_as_one_row(kind):
-    """One unit with 10^4 rows weighs as much as one row, so three units with one row each decide the median."""
-    db = open_ledger(EXACT)
-    fill(db, [(0.9, "whale")] * 10000 + [(0.1, 1), (0.1, 2), (0.1, 3)])
-    if kind == "median":
-        median = one(db, "SELECT dp_median('exact', x, 0, 1, '{\"bins\":16}') FROM t")
-    else:
-        median, upper = quantiles(db, [0.5, 0.95], 0, 1, bins=16)
-        assert 14 / 16 <= upper <= 15 / 16
-    assert 1 / 16 <= median <= 2 / 16
-    heavier = quantiles(db, 0.5, 0, 1, bins=16, clip=5)  # the unit now weighs as much as five rows
-    assert 14 / 16 <= heavier <= 15 / 16
-
-
 def test_a_unit_weighs_the_same_wherever_its_rows_lie():
     """One unit has one row in each of 16 leaves and weighs one row, as every other unit."""
     db = open_ledger(EXACT)
@@ -243,11 +228,3 @@ def test_a_median_does_not_follow_units_whose_rows_lie_apart(clip, mechanism):
     groups = one(db, f"SELECT dp_group_median('{tier}', 'all', x, 0, 100, ?) FROM t",
                  json.dumps({"keys": ["all"], "grid": 1, "clip": clip, "mechanism": mechanism}))
     assert json.loads(groups) == {"all": 10}
-
-
-def test_rows_are_units_where_rows_are_protected():
-    db = open_ledger(EXACT, '{"protects":"row"}')
-    fill(db, [(0.9, None)] * 300 + [(0.1, None)] * 100)
-    for options in ({}, {"clip": 5}, {"clip": 1}):
-        assert 14 / 16 <= quantiles(db, 0.5, 0, 1, unit="NULL", bins=16, **options) <= 15 / 16
-    assert one(db, "SELECT count(DISTINCT sensitivity) FROM dp_release") == 1
