@@ -142,7 +142,7 @@ static void random_tables(void) {
                 {200, 0, 64, 1000, 1},      {1, 5, 1, 100, 1},         {1, 100000, 1, 300000, 0},
                 {2, 60000, 2, 200000, 1},   {30000, 10, 1, 400000, 0}, {30000, 10, 2, 300000, 1},
                 {500, 1000, 1, 300000, 0},  {100, 20, 1, 100000, 1},   {200, 10, 5, 20000, 0},
-                {3, 1 << 20, 1, 2000000, 0}};
+                {3, 1 << 20, 1, 600000, 0}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
     struct partitioned_sums *records = partitioned_sums_open(&secret, table.components, 0);
