@@ -13,10 +13,7 @@
 #include "math/mixing.h"
 #include "math/pure_mechanisms.h"
 #include "noise/noise.h"
-#include "release/definition.h"
-#include "release/numbers.h"
-#include "release/publication.h"
-#include "release/publish.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -179,7 +176,7 @@ static const struct category_mechanism *category_mechanism_of(const struct mecha
 ** The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (kernel_rdp).
 ** For a kernel with 64 states and 1024 outputs, this takes 20 seconds. In a transaction that
 ** defers, the divergences of a large kernel are therefore computed while the ledger is not locked
-** (release/publish.h). They are found again by the exact probabilities of the kernels, by epsilon
+** (release/release.h). They are found again by the exact probabilities of the kernels, by epsilon
 ** and by the orders, so a transaction never takes a wrong divergence.
 */
 

@@ -9,8 +9,7 @@
 #define DIFFUSE_CATEGORIES_CATEGORIES_H
 
 #include "categories/markov_kernel.h"
-#include "release/kinds.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 /*
 ** The room: releases of one of the public categories (dp_choice), local randomisation of rows

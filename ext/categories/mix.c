@@ -17,11 +17,8 @@
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "mechanism/estimate.h"
-#include "release/definition.h"
-#include "release/numbers.h"
 #include "release/procedure.h"
-#include "release/publication.h"
-#include "release/publish.h"
+#include "release/release.h"
 #include "sums/vector_sum.h"
 
 SQLITE_EXTENSION_INIT3
@@ -341,7 +338,7 @@ static int groups_resend(const struct publication *publication, const char *tier
 
 /* ---- dp_mix ---------------------------------------------------------------------------------- */
 
-/* A mixing by a kernel (release/publication.h). */
+/* A mixing by a kernel (release/release.h). */
 struct kernel_mixing {
   struct mixing mixing;
   struct markov_kernel kernel;

@@ -9,8 +9,7 @@
 #include "categories/categories.h"
 #include "math/cost.h"
 #include "noise/noise.h"
-#include "release/numbers.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

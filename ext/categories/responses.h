@@ -18,8 +18,7 @@
 
 #include "categories/markov_kernel.h"
 #include "ledger/ledger.h"
-#include "release/parameters.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 #define RESPONSE_MAX_ROWS 100000000 /* the largest n; each report is drawn separately */
 

@@ -41,7 +41,7 @@ struct evaluation {
 /* ---- the call in the text -------------------------------------------------------------------- */
 
 /* What is read of the running call. */
-struct reading {
+struct running_call {
   const struct binding *binding;
   sqlite3_value **row; /* the arguments of the first row; null: there is no row */
   struct asked_statement *statement;
@@ -119,7 +119,7 @@ static int is_same(sqlite3_value *one, sqlite3_value *other, enum shown shown) {
          (size == 0 || (a && b && memcmp(a, b, (size_t)size) == 0));
 }
 
-static void forget_values(struct reading *reading) {
+static void forget_values(struct running_call *reading) {
   for (int i = 0; i < MAX_ARGUMENTS; i++) {
     sqlite3_value_free(reading->values[i]);
     reading->values[i] = 0;
@@ -130,13 +130,12 @@ static void forget_values(struct reading *reading) {
 ** Evaluates a parameter of a call. Returns 1 if its value is that of the running call, or if there
 ** is no row; -1 if the value is another one; and 0 with the error set.
 */
-static int take_parameter(struct reading *reading, const struct asked_call *call, int place,
+static int take_parameter(struct running_call *reading, const struct asked_call *call, int place,
                           struct error *error) {
   enum shown shown;
   int is_alone;
   const char *message;
-  sqlite3_value *value =
-      asked_value(reading->statement, call, place, &shown, &is_alone, &message);
+  sqlite3_value *value = asked_value(reading->statement, call, place, &shown, &is_alone, &message);
   reading->values[place] = value;
   if (!value && !message) return error_set_memory(error);
   if (!value) return refuse_parameter(reading->binding->aggregate, place, message, error);
@@ -146,7 +145,7 @@ static int take_parameter(struct reading *reading, const struct asked_call *call
 }
 
 /* Evaluates the parameters of a call. Returns the same. */
-static int take_parameters(struct reading *reading, const struct asked_call *call,
+static int take_parameters(struct running_call *reading, const struct asked_call *call,
                            struct error *error) {
   int taken = 1;
   forget_values(reading);
@@ -163,7 +162,7 @@ static const char *keyed_name(const struct aggregate *aggregate) {
                                  : "dp_group_count";
 }
 
-static char *question_of(const struct reading *reading, const struct asked_call *call,
+static char *question_of(const struct running_call *reading, const struct asked_call *call,
                          struct error *error) {
   const struct aggregate *aggregate = reading->binding->aggregate;
   return asked_question(reading->statement, call, aggregate->places.key, aggregate->places.value,
@@ -171,7 +170,8 @@ static char *question_of(const struct reading *reading, const struct asked_call 
 }
 
 /* Keeps the running call. Calls of the same question and name are one release. */
-static int keep_call(struct reading *reading, const struct asked_call *call, struct error *error) {
+static int keep_call(struct running_call *reading, const struct asked_call *call,
+                     struct error *error) {
   char *question = question_of(reading, call, error);
   int is_named = reading->binding->arguments > reading->binding->aggregate->places.name;
   if (!question) return 0;
@@ -187,7 +187,7 @@ static int keep_call(struct reading *reading, const struct asked_call *call, str
 }
 
 /* Finds the running call in the text (A2, A3). */
-static int find_call(struct reading *reading, struct error *error) {
+static int find_call(struct running_call *reading, struct error *error) {
   const struct binding *binding = reading->binding;
   const char *name = binding->aggregate->name;
   struct asked_call call = {-1, 0};
@@ -217,7 +217,8 @@ static int find_call(struct reading *reading, struct error *error) {
 /* ---- the release ----------------------------------------------------------------------------- */
 
 /* Fills the request from the parameters of the call. */
-static int read_request(struct reading *reading, struct request *request, struct error *error) {
+static int read_request(struct running_call *reading, struct request *request,
+                        struct error *error) {
   const struct aggregate *aggregate = reading->binding->aggregate;
   const struct places *places = &aggregate->places;
   struct json *json = ledger_json(reading->binding->host->session.ledger);
@@ -240,7 +241,7 @@ static int read_request(struct reading *reading, struct request *request, struct
 }
 
 /* If a subquery names a column that its own tables do not have, says what to write. */
-static void explain_correlated(const struct reading *reading, struct error *error) {
+static void explain_correlated(const struct running_call *reading, struct error *error) {
   const char *missing = strstr(error_text(error), "no such column: ");
   if (!missing || !reading->call.arguments ||
       asked_call_is_outermost(reading->statement, &reading->call))
@@ -254,7 +255,7 @@ static void explain_correlated(const struct reading *reading, struct error *erro
   error_clear(&old);
 }
 
-static int make_release(struct reading *reading, struct publication *publication,
+static int make_release(struct running_call *reading, struct publication *publication,
                         struct error *error) {
   const struct binding *binding = reading->binding;
   const struct aggregate *aggregate = binding->aggregate;
@@ -279,7 +280,7 @@ static int make_release(struct reading *reading, struct publication *publication
 static void answer(sqlite3_context *context, struct evaluation *evaluation, sqlite3_value **row) {
   const struct binding *binding = sqlite3_user_data(context);
   struct error *error = &binding->host->session.error;
-  struct reading reading = {.binding = binding, .row = row};
+  struct running_call reading = {.binding = binding, .row = row};
   error_clear(error);
   evaluation->publication = calloc(1, sizeof *evaluation->publication);
   int made = evaluation->publication ? make_release(&reading, evaluation->publication, error)

@@ -19,10 +19,7 @@
 
 #include "base/sql_text.h"
 #include "functions/options.h"
-#include "release/bounds.h"
-#include "release/default_mechanism.h"
-#include "release/parameters.h"
-#include "release/publish.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -199,7 +196,7 @@ struct batch {
 
 /*
 ** Checks the releases that are new in this call: none of them may take a parameter from published
-** bounds that the release's outermost tier does not see (release/bounds.h). The text of the batch
+** bounds that the release's outermost tier does not see (release/bounds.c). The text of the batch
 ** can contain bounds of the batch itself only if an earlier call has published them.
 */
 static int check_bounds(struct batch *batch) {

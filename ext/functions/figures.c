@@ -17,10 +17,7 @@
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
 #include "mechanism/exponential.h"
-#include "release/kinds.h"
-#include "release/numbers.h"
-#include "release/programme.h"
-#include "release/series.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -242,7 +239,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* Reads the attributes that are asked for, and returns their table, or null with the error set. */
-static const struct cross_table *find_table(const struct programme *programme,
+static const struct cross_table *find_table(const struct cross_keys *cross_keys,
                                             sqlite3_value *const *arguments, struct error *error) {
   unsigned mask = 0;
   sqlite3_str *asked = sqlite3_str_new(0);
@@ -250,11 +247,11 @@ static const struct cross_table *find_table(const struct programme *programme,
   for (int i = LEAST; i < TABLE_ARGUMENTS && going; i++) {
     if (!arguments[i]) continue;
     const char *name = plain_text(arguments[i]);
-    int attribute = name ? programme_find(programme, name) : -1;
+    int attribute = name ? cross_keys_find(cross_keys, name) : -1;
     if (!name) {
       going = error_set(error, "an attribute must be a name%s", not_a(arguments[i], SQLITE_TEXT));
     } else if (attribute < 0) {
-      going = programme_unknown(programme, 0, name, error);
+      going = cross_keys_unknown(cross_keys, 0, name, error);
     } else if (mask >> attribute & 1) {
       going = error_set(error, "the attribute '%s' is there twice", name);
     } else {
@@ -262,7 +259,7 @@ static const struct cross_table *find_table(const struct programme *programme,
       sqlite3_str_appendf(asked, "%s%s", sqlite3_str_length(asked) ? " and " : "", name);
     }
   }
-  const struct cross_table *table = going ? ways_find(&programme->ways[0], mask) : 0;
+  const struct cross_table *table = going ? ways_find(&cross_keys->ways[0], mask) : 0;
   char *text = sqlite3_str_finish(asked);
   if (going && !table) error_set(error, "no table of the release contains %s", text ? text : "");
   sqlite3_free(text);
@@ -271,10 +268,10 @@ static const struct cross_table *find_table(const struct programme *programme,
 
 /* Adds the rows of the table, in the order of its cells. */
 static int add_cells(struct row_list *rows, const struct shown_list *values,
-                     const struct programme *programme, const struct cross_table *table,
+                     const struct cross_keys *cross_keys, const struct cross_table *table,
                      struct error *error) {
   for (int c = 0; c < table->cells; c++) {
-    struct shown wanted = {.key = programme_key(programme, table, c)};
+    struct shown wanted = {.key = cross_keys_of_cell(cross_keys, table, c)};
     if (!wanted.key) return error_set_memory(error);
     const struct shown *found =
         bsearch(&wanted, values->list, (size_t)values->count, sizeof wanted, by_key);
@@ -292,10 +289,10 @@ static int read_cross_table(struct row_list *rows, struct publication *publicati
   const struct ledger_release *release = &publication->definition.release;
   if (!release->ways)
     return error_set(error, "release '%s' is not of cross tables (read dp_value)", release->name);
-  struct programme *programme = programme_open(json, release->keys, release->ways, 0);
-  const struct cross_table *table = programme ? find_table(programme, arguments, error) : 0;
-  int done = table && add_cells(rows, values, programme, table, error);
-  programme_release(programme);
+  struct cross_keys *cross_keys = cross_keys_open(json, release->keys, release->ways, 0);
+  const struct cross_table *table = cross_keys ? find_table(cross_keys, arguments, error) : 0;
+  int done = table && add_cells(rows, values, cross_keys, table, error);
+  cross_keys_release(cross_keys);
   return done;
 }
 
@@ -497,9 +494,9 @@ static char *published_key(struct publication *publication, const char *key) {
   struct json *json = ledger_json(publication->session->ledger);
   char *published = 0;
   if (release->ways && release->keys) {
-    publication->definition.programme = programme_open(json, release->keys, release->ways, 0);
-    if (publication->definition.programme)
-      published = programme_asked_key(publication->definition.programme, json, key);
+    publication->definition.cross_keys = cross_keys_open(json, release->keys, release->ways, 0);
+    if (publication->definition.cross_keys)
+      published = cross_keys_asked(publication->definition.cross_keys, json, key);
   }
   return published ? published : sqlite3_mprintf("%s", key);
 }

@@ -10,7 +10,7 @@
 
 #include "base/sql_functions.h"
 #include "query/collector.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 /* ---- the host -------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include "ledger/ledger.h"
 #include "query/limits.h"
 #include "query/question_text.h"
-#include "release/parameters.h"
+#include "release/release.h"
 
 /* ---- JSON options of functions (host.c) ------------------------------------------------------ */
 

@@ -19,7 +19,7 @@
 #include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
 #include "query/question_text.h"
-#include "release/publish.h"
+#include "release/release.h"
 #include "version.h"
 
 SQLITE_EXTENSION_INIT3

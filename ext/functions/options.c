@@ -283,7 +283,7 @@ static int set_periods(struct parse *parse, const char *type, sqlite3_value *val
   return parse->request->periods != 0;
 }
 
-/* Makes the programme of cross tables from the options keys and ways, if they are given. */
+/* Makes the keys of cross tables from the options keys and ways, if they are given. */
 static int settle_ways(struct parse *parse) {
   struct request *request = parse->request;
   struct error *error = parse->error;
@@ -300,10 +300,10 @@ static int settle_ways(struct parse *parse) {
   if (!isnan(request->max_groups) || !isnan(request->key_share))
     return error_set(error,
                      "cross tables have public keys only (leave max_groups and key_share out)");
-  programme_release(request->programme);
-  request->programme = programme_open(parse->json, request->attributes, request->ways,
-                                      (parse->form & OPTIONS_OF_PLAN) != 0);
-  return request->programme != 0;
+  cross_keys_release(request->cross_keys);
+  request->cross_keys = cross_keys_open(parse->json, request->attributes, request->ways,
+                                        (parse->form & OPTIONS_OF_PLAN) != 0);
+  return request->cross_keys != 0;
 }
 
 /* ---- one option or argument ------------------------------------------------------------------ */
@@ -532,11 +532,11 @@ static void append_parameter(sqlite3_str *json, const struct request *request,
   case FLAG: text = *(const int *)member ? "true" : "false"; break;
   case PROTECTS: text = request->rows ? "\"row\"" : "\"unit\""; break;
   case KEYS:
-    text = request->programme    ? request->programme->keys_text
+    text = request->cross_keys   ? request->cross_keys->keys_text
            : request->keys_given ? request->keys_given
                                  : request->keys;
     break;
-  case WAYS: text = request->programme ? request->programme->ways_text : 0; break;
+  case WAYS: text = request->cross_keys ? request->cross_keys->ways_text : 0; break;
   case MECHANISM:
     if (request->mechanism) sqlite3_str_appendf(json, ",\"%s\":\"%s\"", name, request->mechanism);
     break;

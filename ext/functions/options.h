@@ -10,7 +10,7 @@
 
 #include "base/json.h"
 #include "base/sql_functions.h"
-#include "release/parameters.h"
+#include "release/release.h"
 
 /* The sets of options that a caller may use. */
 enum {

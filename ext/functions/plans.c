@@ -21,16 +21,9 @@
 #include "math/pure_mechanisms.h"
 #include "mechanism/exponential.h"
 #include "mechanism/mechanism.h"
-#include "release/bounds.h"
-#include "release/default_mechanism.h"
-#include "release/definition.h"
 #include "release/figure_words.h"
-#include "release/kinds.h"
-#include "release/numbers.h"
-#include "release/parameters.h"
 #include "release/procedure.h"
-#include "release/publication.h"
-#include "release/until.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -564,10 +557,10 @@ static double planned_shrink(const struct publication *publication, double half_
 */
 static int append_tables(sqlite3_str *json, const struct request *request,
                          const struct publication *publication, double rows, char **summary) {
-  const struct programme *programme = publication->definition.programme;
+  const struct cross_keys *cross_keys = publication->definition.cross_keys;
   const struct ways *ways = publication->definition.contribution.ways;
   *summary = 0;
-  if (!programme) return 1;
+  if (!cross_keys) return 1;
   struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)ways->count);
   if (!widths || !numbers_tables(publication, rows, widths)) {
     sqlite3_free(widths);
@@ -578,7 +571,7 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   struct plan_range range = {INFINITY, 0};
   sqlite3_str_appendall(json, ",\"tables\":[");
   for (int i = 0; i < ways->count; i++) {
-    char *name = programme_table_name(programme, &ways->tables[i]);
+    char *name = cross_keys_table_name(cross_keys, &ways->tables[i]);
     if (!name) {
       sqlite3_free(widths);
       return 0;

@@ -215,8 +215,8 @@ struct public_tables {
   int cursors;          /* the number of open cursors, which share one transaction (P2) */
   sqlite3_stmt *begin, *schema_version, *commit;
   int like_finds_blobs; /* SQLite was built without SQLITE_LIKE_DOESNT_MATCH_BLOBS */
-  int schema;       /* the version of the file's schema that `list` agrees with */
-  uint32_t version; /* the version of the ledger that `list` agrees with */
+  int schema;           /* the version of the file's schema that `list` agrees with */
+  uint32_t version;     /* the version of the ledger that `list` agrees with */
   int has_version;
 };
 

@@ -18,9 +18,7 @@
 #include "base/sql_text.h"
 #include "functions/options.h"
 #include "query/question.h"
-#include "release/parameters.h"
-#include "release/publish.h"
-#include "release/series.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

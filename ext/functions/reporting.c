@@ -10,8 +10,7 @@
 #include "base/sql_text.h"
 #include "functions/internal.h"
 #include "release/figure_words.h"
-#include "release/kinds.h"
-#include "release/publish.h"
+#include "release/release.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT3
@@ -92,8 +91,8 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
 ** (report/report.h). Each publication that counted clipped units has a row. low and high are the
 ** ends of the interval of the share of clipped units, in percent, and words is what follows this
 ** share in the sentence of dp_clipping(). low and high are NULL if words is the whole sentence.
-** amount says how much of the total was cut off, and is NULL if the release has no total.
-** Call clippings_add() inside a transaction of the ledger. Returns 1, or 0 with the error set.
+** amount says how much of the total was cut off, and is NULL if the release has no total. Call
+** clippings_add() inside a transaction of the ledger. Returns 1, or 0 with the error set.
 */
 static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =

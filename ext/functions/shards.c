@@ -35,7 +35,7 @@
 #include "ledger/ledger.h"
 #include "query/question.h"
 #include "query/row_reader.h"
-#include "release/parameters.h"
+#include "release/release.h"
 #include "sums/shard_state.h"
 
 SQLITE_EXTENSION_INIT3

@@ -18,8 +18,7 @@
 #include "mechanism/mechanism.h"
 #include "models/hiding.h"
 #include "query/row_reader.h"
-#include "release/kinds.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

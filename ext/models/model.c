@@ -18,8 +18,7 @@
 #include "math/gaussian.h"
 #include "math/pure_mechanisms.h"
 #include "models/hiding.h"
-#include "release/parameters.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,7 +6,6 @@
 #define DIFFUSE_MODELS_MODEL_H
 
 #include "models/sgd.h"
-#include "release/kinds.h"
 #include "release/procedure.h"
 
 /* The room: dp_sgd, its rows and mechanisms, and the functions that use stored models. */

@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "os/thread.h"
-#include "release/parameters.h"
+#include "release/release.h"
 
 struct question_limits {
   double steps, bytes;

@@ -20,7 +20,6 @@
 #include "query/loops.h"
 #include "query/question_text.h"
 #include "query/wider_units.h"
-#include "release/kinds.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
@@ -191,11 +190,11 @@ static int prepare_streams(struct question *question, struct error *error) {
 }
 
 /* Checks that the columns have the names of the attributes. Swapped columns would count nothing. */
-static int check_attributes(const struct question *question, const struct programme *programme,
+static int check_attributes(const struct question *question, const struct cross_keys *cross_keys,
                             struct error *error) {
-  for (int i = 0; i < programme->count; i++) {
+  for (int i = 0; i < cross_keys->count; i++) {
     const char *column = sqlite3_column_name(question->evaluator->statement, i);
-    const char *attribute = programme->attributes[i].name;
+    const char *attribute = cross_keys->attributes[i].name;
     if (!column) return error_set_memory(error);
     if (sqlite3_stricmp(column, attribute) != 0)
       return error_set(error,
@@ -302,8 +301,8 @@ int question_open(struct question **out, struct collector *collector, struct led
   const char *names, *rest = 0;
   question->loop.columns = aggregate_columns(aggregate, 0, &names);
   int ignores = !question->loop.columns; /* a count of units ignores what else the rows give */
-  if (request->programme) {
-    question->loop.columns += request->programme->count - 1;
+  if (request->cross_keys) {
+    question->loop.columns += request->cross_keys->count - 1;
     names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
   }
   if (request->periods) {
@@ -324,7 +323,7 @@ int question_open(struct question **out, struct collector *collector, struct led
     going = own_functions_check(collector->db, &question->publics->used, error);
   if (going) going = lock_tables(question, question->evaluator, error);
   if (going && question->publics) going = lock_tables(question, question->publics, error);
-  if (going && request->programme) going = check_attributes(question, request->programme, error);
+  if (going && request->cross_keys) going = check_attributes(question, request->cross_keys, error);
   if (going) going = find_streams(question, error);
   if (going)
     going = wider_units_open(&question->wider, collector, &question->policy,

@@ -15,7 +15,7 @@
 #include "ledger/ledger.h"
 #include "query/collector.h"
 #include "query/row_reader.h"
-#include "release/parameters.h"
+#include "release/release.h"
 
 struct question;
 

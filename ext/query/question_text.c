@@ -66,7 +66,7 @@ static const struct list {
   const char *const *names;
   size_t count;
   int is_safe, is_json;
-} lists[] = {{LIST(never_fail), 1, 0},          {LIST(plain), 0, 0},   {LIST(dates), 0, 0},
+} lists[] = {{LIST(never_fail), 1, 0},    {LIST(plain), 0, 0},   {LIST(dates), 0, 0},
              {LIST(aggregates), 0, 0},    {LIST(windows), 0, 0}, {LIST(json), 0, 1},
              {LIST(json_operators), 0, 1}};
 #define LISTS (sizeof lists / sizeof *lists)
@@ -148,9 +148,9 @@ const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
 ** can fail.
 */
 static const char *const listed[] = {
-    "ALL",   "AND",  "AS",     "BETWEEN", "CASE", "CAST",    "COLLATE", "CROSS", "ELSE",
-    "END",   "FROM", "IN",     "INNER",   "IS",   "ISNULL",  "JOIN",    "NOT",   "NOTNULL",
-    "NULL",  "ON",   "OR",     "SELECT",  "THEN", "USING",   "WHEN",    "WHERE"};
+    "ALL",  "AND",  "AS", "BETWEEN", "CASE", "CAST",   "COLLATE", "CROSS", "ELSE",
+    "END",  "FROM", "IN", "INNER",   "IS",   "ISNULL", "JOIN",    "NOT",   "NOTNULL",
+    "NULL", "ON",   "OR", "SELECT",  "THEN", "USING",  "WHEN",    "WHERE"};
 
 /*
 ** Keywords that are names here, sorted: in a SELECT they mean something only beside a keyword that
@@ -164,7 +164,7 @@ static const char *const names[] = {"ACTION", "CONFLICT", "CURRENT", "DATABASE",
 enum token { TOKEN_END, TOKEN_WORD, TOKEN_NAME, TOKEN_VALUE, TOKEN_SIGN, TOKEN_UNKNOWN };
 
 /* A text that is read token by token. */
-struct reading {
+struct text_reading {
   const char *end; /* of the text */
   const char *at, *after;
   enum token token;
@@ -202,7 +202,7 @@ static enum token kind_of_sign(const char *at) {
   return strchr("(),.+-*/%&|<>=!~", *at) ? TOKEN_SIGN : TOKEN_UNKNOWN;
 }
 
-static void next(struct reading *reading) {
+static void next(struct text_reading *reading) {
   const char *at = reading->at = sql_skip_space(reading->after);
   if (at >= reading->end) {
     reading->token = TOKEN_END;
@@ -214,40 +214,41 @@ static void next(struct reading *reading) {
     int is_blob = reading->after[-1] == '\'';
     reading->token = is_blob ? TOKEN_VALUE : kind_of_word(at, reading->after);
   } else {
-    reading->token = *at == '\''          ? TOKEN_VALUE
+    reading->token = *at == '\''           ? TOKEN_VALUE
                      : strchr("\"`[", *at) ? TOKEN_NAME
                                            : kind_of_sign(at);
   }
 }
 
-static struct reading begin(const char *sql, const char *end) {
-  struct reading reading = {end, sql, sql, TOKEN_UNKNOWN};
+static struct text_reading begin(const char *sql, const char *end) {
+  struct text_reading reading = {end, sql, sql, TOKEN_UNKNOWN};
   next(&reading);
   return reading;
 }
 
-static int is(const struct reading *reading, const char *word) {
+static int is(const struct text_reading *reading, const char *word) {
   return sql_is_word(reading->at, reading->after, word);
 }
 
-static int is_sign(const struct reading *reading, char sign) {
+static int is_sign(const struct text_reading *reading, char sign) {
   return reading->token == TOKEN_SIGN && *reading->at == sign;
 }
 
-static struct reading following(const struct reading *reading) {
-  struct reading after = *reading;
+static struct text_reading following(const struct text_reading *reading) {
+  struct text_reading after = *reading;
   next(&after);
   return after;
 }
 
-static char *name_of(const struct reading *reading) {
+static char *name_of(const struct text_reading *reading) {
   return sql_name(reading->at, reading->after);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
 /* Returns whether the name before a parenthesis is that of a function that cannot fail. */
-static int is_safe_call(const struct reading *reading, const struct allowed_functions *functions) {
+static int is_safe_call(const struct text_reading *reading,
+                        const struct allowed_functions *functions) {
   char *name = name_of(reading);
   int safe = name && function_is_safe(functions, name);
   sqlite3_free(name);
@@ -259,8 +260,9 @@ static int is_safe_call(const struct reading *reading, const struct allowed_func
 ** list in parentheses and no table, and a collation is SQLite's own. (RTRIM is left out, because
 ** SQLite 3.40 loses rows of a join under it.)
 */
-static int is_admitted(const struct reading *reading, const struct allowed_functions *functions) {
-  struct reading after = following(reading);
+static int is_admitted(const struct text_reading *reading,
+                       const struct allowed_functions *functions) {
+  struct text_reading after = following(reading);
   int calls = is_sign(&after, '(');
   switch (reading->token) {
   case TOKEN_VALUE:
@@ -279,9 +281,9 @@ static int is_admitted(const struct reading *reading, const struct allowed_funct
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* Notes a name that stands for a table. Counts the protected tables. */
-static int note_source(struct row_text *text, const struct reading *reading, int *protected,
+static int note_source(struct row_text *text, const struct text_reading *reading, int *protected,
                        role_of_table *role_of, const void *context) {
-  struct reading after = following(reading);
+  struct text_reading after = following(reading);
   char *name = reading->token == TOKEN_NAME ? name_of(reading) : 0;
   int role = name && !is_sign(&after, '.') ? role_of(context, name) : -1;
   sqlite3_free(name);
@@ -290,7 +292,7 @@ static int note_source(struct row_text *text, const struct reading *reading, int
   return role >= 0;
 }
 
-static void note_rowid(struct row_text *text, const struct reading *reading) {
+static void note_rowid(struct row_text *text, const struct text_reading *reading) {
   char *name = name_of(reading);
   for (int i = 0; name && i < ROWID_NAMES; i++)
     text->rowids[i] |= sqlite3_stricmp(name, rowid_names[i]) == 0;
@@ -302,9 +304,9 @@ int row_text_read(struct row_text *text, const char *sql, int length,
                   const void *context) {
   int depth = 0, selects = 0, froms = 0, protected = 0, going = 1;
   int awaits = 0, in_sources = 0; /* a table must follow; in the list of tables */
-  struct reading last = {.token = TOKEN_END};
+  struct text_reading last = {.token = TOKEN_END};
   *text = (struct row_text){0};
-  struct reading now = begin(sql, sql + length);
+  struct text_reading now = begin(sql, sql + length);
   for (; now.token != TOKEN_END && going; last = now, next(&now)) {
     going = is_admitted(&now, functions);
     if (going && awaits) going = note_source(text, &now, &protected, role_of, context);
@@ -336,7 +338,7 @@ int row_text_read(struct row_text *text, const char *sql, int length,
 #define MOST_COLUMNS 2000
 
 /* The definition of a column: from its name on. */
-static int is_definition(const struct reading *reading) {
+static int is_definition(const struct text_reading *reading) {
   static const char *const constraints[] = {"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"};
   for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)
     if (is(reading, constraints[i])) return 0;
@@ -344,9 +346,10 @@ static int is_definition(const struct reading *reading) {
 }
 
 /* Finds the definitions of the columns. Returns their number. */
-static int definitions_find(struct reading *list, const char *sql) {
+static int definitions_find(struct text_reading *list, const char *sql) {
   int depth = 0, count = 0, begins = 0;
-  for (struct reading now = begin(sql, sql + strlen(sql)); now.token != TOKEN_END; next(&now)) {
+  for (struct text_reading now = begin(sql, sql + strlen(sql)); now.token != TOKEN_END;
+       next(&now)) {
     if (begins && depth == 1 && is_definition(&now) && count < MOST_COLUMNS) list[count++] = now;
     begins = depth == 1 && *now.at == ',';
     if (*now.at == '(') begins = ++depth == 1;
@@ -359,9 +362,9 @@ static int definitions_find(struct reading *list, const char *sql) {
 ** Checks the expression of a definition, in the parentheses after AS. A column without one is as
 ** safe as stored values are. `seen` marks the columns that have been checked.
 */
-static int definition_is_safe(const struct reading *list, int count, int column, char *seen,
+static int definition_is_safe(const struct text_reading *list, int count, int column, char *seen,
                               const struct allowed_functions *functions) {
-  struct reading now = list[column];
+  struct text_reading now = list[column];
   int depth = 0, safe = 1;
   if (seen[column]++) return 1;
   for (next(&now); now.token != TOKEN_END && depth >= 0; next(&now)) {
@@ -389,7 +392,7 @@ static int definition_is_safe(const struct reading *list, int count, int column,
 
 int generated_column_is_safe(const char *sql, int column,
                              const struct allowed_functions *functions) {
-  struct reading *list = calloc(MOST_COLUMNS, sizeof *list);
+  struct text_reading *list = calloc(MOST_COLUMNS, sizeof *list);
   char *seen = calloc(MOST_COLUMNS, 1);
   int count = list ? definitions_find(list, sql) : 0;
   int safe = seen && column < count && definition_is_safe(list, count, column, seen, functions);

@@ -10,7 +10,7 @@
 
 #include "base/sql_text.h"
 #include "mechanism/mechanism.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -301,9 +301,9 @@ static add_sql_row *adder_of(const struct publication *publication) {
 }
 
 /* Opens a table of the public keys of each attribute. Returns 0 when out of memory. */
-static int open_attributes(struct rows *rows, const struct programme *programme) {
-  for (int i = 0; programme && i < programme->count; i++) {
-    const struct attribute *attribute = &programme->attributes[i];
+static int open_attributes(struct rows *rows, const struct cross_keys *cross_keys) {
+  for (int i = 0; cross_keys && i < cross_keys->count; i++) {
+    const struct attribute *attribute = &cross_keys->attributes[i];
     rows->attributes[i] = group_keys_open(rows->secret, attribute->keys, attribute->count, 0);
     if (!rows->attributes[i]) return 0;
     rows->small[i] = group_keys_small(rows->attributes[i]);
@@ -361,7 +361,7 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
     if (is_open) rows->secret = vector_sum_secret(rows->vectors);
     if (is_open && vector_sum_cells(rows->vectors))
       rows->small[0] = group_keys_small(vector_sum_cells(rows->vectors));
-    if (is_open) is_open = open_attributes(rows, publication->definition.programme);
+    if (is_open) is_open = open_attributes(rows, publication->definition.cross_keys);
   }
   return is_open || error_set(error, "out of memory or random bytes (the charge stays)");
 }

@@ -5,7 +5,7 @@
 #define DIFFUSE_QUERY_ROW_READER_H
 
 #include "query/schema.h"
-#include "release/publish.h"
+#include "release/release.h"
 #include "sums/shard_state.h"
 #include "sums/vector_sum.h"
 

@@ -13,8 +13,7 @@
 
 #include "base/sql_text.h"
 #include "query/row_reader.h"
-#include "release/definition.h"
-#include "release/parameters.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -27,7 +26,7 @@ int shard_rows_start(struct rows *rows, struct publication *description,
   *description = (struct publication){
       .definition = {.aggregate = request->aggregate,
                      .mechanism = mechanism_find(request->aggregate, request->mechanism),
-                     .programme = request->programme, /* not owned */
+                     .cross_keys = request->cross_keys, /* not owned */
                      .release = request_release(request)}};
   if (!definition_layout(description, request->key_count, 0)) return error_set_memory(error);
   description->grid.keys = request->key_list;

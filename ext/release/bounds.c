@@ -1,16 +1,15 @@
 /*
-** bounds.c: see bounds.h.
+** bounds.c: what a clip would cut off, by the noisy counts of a release of bounds, and where
+** published bounds may be used. The counts are published already, so this is post-processing, and
+** costs nothing.
 ** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py
 */
-#include "release/bounds.h"
+#include "release/release.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "mechanism/estimate.h"
-#include "release/definition.h"
-#include "release/numbers.h"
-#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -23,9 +23,9 @@ struct ratio {
 };
 
 /*
-** With the half-width c of the noise of one count, the interval is where
-** (part - s whole)^2 <= c^2 (pp - 2 s pw + s^2 ww). This is a quadratic inequality in s. If its
-** leading coefficient whole^2 - c^2 ww is not above 0, the counts say nothing about the share.
+** With the half-width c of the noise of one count, the interval is where (part - s whole)^2 <= c^2
+** (pp - 2 s pw + s^2 ww). This is a quadratic inequality in s. If its leading coefficient whole^2 -
+** c^2 ww is not above 0, the counts say nothing about the share.
 */
 static struct clipped_share share_of(const struct ratio *ratio, double c) {
   double lead = ratio->whole * ratio->whole - c * c * ratio->ww;

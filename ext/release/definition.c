@@ -1,10 +1,11 @@
 /*
-** definition.c: see definition.h.
+** definition.c: what a release is: its kind and mechanism, the contribution of a unit, and the
+** lattice. A definition is made either from the parameters of a new release or from the row of a
+** stored release in the ledger.
 ** Tests: tests/ledger/test_edits.py, tests/functions/test_kinds_plan.py,
 ** tests/attacks/test_repeated_rounding.py
 */
 #include "base/sql_text.h"
-#include "release/definition.h"
 
 #include <assert.h>
 #include <float.h>
@@ -13,7 +14,6 @@
 
 #include "ledger/ledger.h"
 #include "release/procedure.h"
-#include "release/publication.h"
 #include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3
@@ -22,19 +22,19 @@ _Static_assert(LEDGER_EXTRA >= DIAGNOSES + TALLY_RUNGS,
                "the ledger stores what a layout diagnoses");
 
 /*
-** Reads the programme of a stored release of cross tables, or takes the one that the request has
+** Reads the cross keys of a stored release of cross tables, or takes those that the request has
 ** made. Returns 1, or 0 with the ledger's error set.
 */
-static int describe_programme(struct publication *publication) {
+static int describe_cross_keys(struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   struct json *json = ledger_json(publication->session->ledger);
   const struct noise_law *noise = publication->definition.mechanism->noise;
   if (!release->ways) return 1;
-  if (!publication->definition.programme && release->keys)
-    publication->definition.programme = programme_open(json, release->keys, release->ways, 0);
-  if (!publication->definition.programme) return 0;
-  return !release->multipliers || programme_restore(publication->definition.programme, json,
-                                                    noise->in_sum_norm, release->multipliers);
+  if (!publication->definition.cross_keys && release->keys)
+    publication->definition.cross_keys = cross_keys_open(json, release->keys, release->ways, 0);
+  if (!publication->definition.cross_keys) return 0;
+  return !release->multipliers || cross_keys_restore(publication->definition.cross_keys, json,
+                                                     noise->in_sum_norm, release->multipliers);
 }
 
 static const char *name_of(const struct publication *publication) {
@@ -113,7 +113,7 @@ int definition_describe(struct publication *publication, int keys) {
                      "release '%s' has an impossible model (restore the ledger from a backup)",
                      name_of(publication));
   publication->definition.household = (int)(ledger_wider_factor(ledger) * HOUSEHOLDS_PARTS);
-  return describe_programme(publication) && describe_periods(publication, keys) &&
+  return describe_cross_keys(publication) && describe_periods(publication, keys) &&
          (definition_layout(publication, keys, ledger_adjacency(ledger) == LEDGER_REPLACE) ||
           error_set_memory(ledger_error(ledger)));
 }
@@ -190,12 +190,12 @@ int definition_layout(struct publication *publication, int keys, int replace) {
                             noise && noise->in_sum_norm,
                             0,
                             publication->definition.household};
-  struct programme *programme = publication->definition.programme;
-  if (programme) {
+  struct cross_keys *cross_keys = publication->definition.cross_keys;
+  if (cross_keys) {
     assert(noise); /* the kinds of cross tables are sums */
-    if (!programme_measure(programme, noise->in_sum_norm)) return 0;
+    if (!cross_keys_measure(cross_keys, noise->in_sum_norm)) return 0;
     publication->definition.contribution.keys = 0;
-    publication->definition.contribution.ways = &programme->ways[noise->in_sum_norm];
+    publication->definition.contribution.ways = &cross_keys->ways[noise->in_sum_norm];
   }
   if (aggregate->procedure && aggregate->procedure->contribute)
     aggregate->procedure->contribute(&publication->definition,
@@ -235,6 +235,23 @@ struct view definition_view(const struct publication *publication) {
                        release->rho,
                        is_one ? 1 : publication->definition.layout.coordinates,
                        0};
+}
+
+struct reading definition_reading(const struct publication *publication, double delta,
+                                  double confidence, struct quantiles *quantiles) {
+  const char *text = publication->definition.release.quantiles;
+  int keyed = publication->definition.contribution.keys != 0;
+  return (struct reading){
+      .question = &publication->definition.contribution,
+      .shape = &publication->definition.layout,
+      .view = definition_view(publication),
+      .cells = keyed ? publication->grid.cells : publication->definition.layout.cells,
+      .root = publication->definition.aggregate->root,
+      .confidence = confidence,
+      .quantiles = quantiles->list,
+      .quantile_count = text ? vector_text_list(text, quantiles->list, LAYOUT_MAX_QUANTILES) : 0,
+      .selection_delta = delta,
+      .details = publication->definition.details};
 }
 
 struct leaf_draw definition_leaf_draw(const struct publication *publication) {
@@ -304,9 +321,9 @@ int definition_same_keys(const struct publication *publication) {
 int definition_store(struct publication *publication) {
   struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
-  if (!release->id && publication->definition.programme) {
+  if (!release->id && publication->definition.cross_keys) {
     int in_sum_norm = publication->definition.mechanism->noise->in_sum_norm;
-    release->multipliers = programme_multipliers(publication->definition.programme, in_sum_norm);
+    release->multipliers = cross_keys_multipliers(publication->definition.cross_keys, in_sum_norm);
     if (!release->multipliers) return error_set_memory(ledger_error(ledger));
   }
   return release->id || ledger_release_insert(ledger, release);
@@ -334,7 +351,7 @@ void publish_clear(struct publication *publication) {
   sqlite3_free(publication->drawn);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
   ledger_release_clear(&publication->definition.release);
-  programme_release(publication->definition.programme);
+  cross_keys_release(publication->definition.cross_keys);
   periods_release(publication->definition.periods);
   series_free(&publication->definition.series);
   json_list_free(publication->definition.groups);

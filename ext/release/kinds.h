@@ -65,7 +65,7 @@ struct statistic_row {
   int has_key; /* it reads a key or another column before x, whatever the keys of the kind */
   int counts_units;
   int needs_name; /* the options must be given */
-  int has_series; /* it can be released period by period (release/series.h) */
+  int has_series; /* it can be released period by period (release/series.c) */
   /* Why there is no kind with a public bound, or with keys; null: there is one. */
   const char *no_bound, *no_keys;
   /* What a room beside the core gives (struct aggregate). */

@@ -1,5 +1,9 @@
 /*
-** leaf_release.c: see procedure.h.
+** leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/exponential.h).
+**
+** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
+** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
+** outer tier from it, and no draw one for an inner tier, so the release stays at its tier.
 ** Tests: tests/mechanism/test_exponential_quantiles.py
 */
 #include "base/sql_text.h"
@@ -10,9 +14,6 @@
 #include "ledger/accountant.h"
 #include "math/cost.h"
 #include "math/pure_mechanisms.h"
-#include "release/definition.h"
-#include "release/numbers.h"
-#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -1,9 +1,8 @@
 /*
-** numbers.c: see numbers.h.
+** numbers.c: computes the published numbers from a point.
 ** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py
 */
-#include "base/sql_text.h"
-#include "release/numbers.h"
+#include "release/release.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,32 +11,9 @@
 #include "math/cost.h"
 #include "mechanism/estimate.h"
 #include "release/clipped.h"
-#include "release/definition.h"
-#include "release/publication.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* Room for the quantiles of a release. */
-struct quantiles {
-  double list[LAYOUT_MAX_QUANTILES];
-};
-
-static struct reading reading_of(const struct publication *publication, double delta,
-                                 double confidence, struct quantiles *quantiles) {
-  const char *text = publication->definition.release.quantiles;
-  int keyed = publication->definition.contribution.keys != 0;
-  return (struct reading){
-      .question = &publication->definition.contribution,
-      .shape = &publication->definition.layout,
-      .view = definition_view(publication),
-      .cells = keyed ? publication->grid.cells : publication->definition.layout.cells,
-      .root = publication->definition.aggregate->root,
-      .confidence = confidence,
-      .quantiles = quantiles->list,
-      .quantile_count = text ? vector_text_list(text, quantiles->list, LAYOUT_MAX_QUANTILES) : 0,
-      .selection_delta = delta,
-      .details = publication->definition.details};
-}
 
 void numbers_clear(struct numbers *numbers) {
   for (int i = 0; i < numbers->made_count; i++) sqlite3_free(numbers->made[i]);
@@ -77,14 +53,14 @@ static int give_named(const struct named *named, int count, struct numbers *numb
 ** Makes the keys of all cells of cross tables, and sorts the estimates by key, because the ledger
 ** reads values in this order. Afterwards estimate i has the cell i. Returns 0 when out of memory.
 */
-static int name_cells(struct numbers *numbers, const struct programme *programme,
+static int name_cells(struct numbers *numbers, const struct cross_keys *cross_keys,
                       const struct ways *ways) {
   struct named *named = sqlite3_malloc64(sizeof *named * (sqlite3_uint64)ways->cells);
   int count = 0, going = named != 0;
   for (int i = 0; i < ways->count && going; i++) {
     const struct cross_table *table = &ways->tables[i];
     for (int c = 0; c < table->cells && going; c++) {
-      char *key = programme_key(programme, table, c);
+      char *key = cross_keys_of_cell(cross_keys, table, c);
       going = key != 0;
       if (going) named[count++] = (struct named){key, numbers->estimates[table->first + c]};
     }
@@ -124,7 +100,7 @@ static int figures_open(struct figures *figures, const struct publication *publi
                         struct quantiles *quantiles) {
   const struct definition *definition = &publication->definition;
   *figures = (struct figures){.publication = publication,
-                              .reading = reading_of(publication, 0, confidence, quantiles),
+                              .reading = definition_reading(publication, 0, confidence, quantiles),
                               .values = values};
   struct reading *reading = &figures->reading;
   reading->cells = definition->layout.cells;
@@ -206,8 +182,8 @@ int numbers_spans(const struct publication *publication, struct span span, int c
 /*
 ** A series counts each unit once that was counted, and once that was clipped, so that the number of
 ** all units has the noise of one coordinate, and the number of the others has that of two. With the
-** standard deviation multiplied by the golden ratio, the interval of clipped_share() is at least
-** as wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
+** standard deviation multiplied by the golden ratio, the interval of clipped_share() is at least as
+** wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
 */
 #define GOLDEN_RATIO 1.6180339887498950
 
@@ -279,7 +255,7 @@ int numbers_read(const struct publication *publication, double delta, double con
 int numbers_inside(const struct publication *publication, double delta, double confidence,
                    enum inside inside, const int64_t *values, struct numbers *numbers) {
   struct quantiles quantiles;
-  struct reading reading = reading_of(publication, delta, confidence, &quantiles);
+  struct reading reading = definition_reading(publication, delta, confidence, &quantiles);
   reading.inside = inside;
   size_t room = (size_t)estimate_room(&reading) + 1;
   *numbers = (struct numbers){.confidence = confidence,
@@ -288,8 +264,8 @@ int numbers_inside(const struct publication *publication, double delta, double c
   numbers->count = numbers->estimates ? estimate_point(&reading, values, numbers->estimates) : -1;
   numbers->shrink = reading.shrink;
   numbers->keys = publication->grid.keys;
-  if (numbers->count >= 0 && publication->definition.programme &&
-      !name_cells(numbers, publication->definition.programme, reading.shape->ways))
+  if (numbers->count >= 0 && publication->definition.cross_keys &&
+      !name_cells(numbers, publication->definition.cross_keys, reading.shape->ways))
     numbers->count = -1;
   return numbers->count >= 0 || error_set_memory(&publication->session->error);
 }
@@ -311,107 +287,12 @@ double numbers_selection_delta(const struct publication *publication) {
 
 double numbers_threshold(const struct publication *publication, double delta) {
   struct quantiles quantiles;
-  struct reading reading = reading_of(publication, delta, NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = definition_reading(publication, delta, NUMBERS_CONFIDENCE, &quantiles);
   double steps = publication->definition.layout.family->by_exponent
                      ? estimate_bounds_threshold(&reading)
                      : estimate_threshold(&reading);
   return ldexp(steps, publication->definition.release.granularity) /
          publication->definition.layout.count_factor;
-}
-
-int numbers_tables(const struct publication *publication, double rows, struct part_width *widths) {
-  struct quantiles quantiles;
-  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
-  const struct ways *ways = publication->definition.contribution.ways;
-  const struct layout *shape = &publication->definition.layout;
-  double *parts = sqlite3_malloc64(sizeof *parts * (sqlite3_uint64)ways->count);
-  int done = parts && estimate_parts(shape, parts);
-  double alone = shape->is_l1 ? 1 / (double)ways_sum(ways) : sqrt(1 / (double)ways_square(ways));
-  for (int i = 0; i < ways->count && done; i++) {
-    double noise = parts[i] / alone; /* in units of one count that is released alone */
-    reading.view.part = parts[i];
-    widths[i] = (struct part_width){estimate_half_width(&reading, rows / ways->tables[i].cells),
-                                    estimate_total_stddev(&reading),
-                                    shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
-  }
-  sqlite3_free(parts);
-  return done || error_set_memory(&publication->session->error);
-}
-
-/* Returns the table with the widest interval, or NaNs after setting the ledger's error. */
-static struct part_width widest_table(const struct publication *publication, double rows) {
-  int count = publication->definition.contribution.ways->count;
-  struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
-  struct part_width widest = {NAN, NAN, NAN};
-  int done = widths ? numbers_tables(publication, rows, widths)
-                    : error_set_memory(&publication->session->error);
-  for (int i = 0; i < count && done; i++)
-    if (i == 0 || widths[i].half_width > widest.half_width ||
-        (isnan(widest.half_width) && widths[i].stddev > widest.stddev))
-      widest = widths[i];
-  sqlite3_free(widths);
-  return widest;
-}
-
-/*
-** Returns what a span of a series gets whose reading has this variance (mechanism/series_matrix.h).
-*/
-static struct part_width span_width(const struct publication *publication, double variance,
-                                    double rows) {
-  struct quantiles quantiles;
-  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
-  reading.view.part = sqrt(variance);
-  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
-                             publication->definition.layout.is_l1 ? 1 / reading.view.part
-                                                                  : 1 / variance};
-}
-
-/*
-** The variance of a single period rises with the first periods and then falls, so the search for
-** the largest one ends at the first that is not larger.
-*/
-int numbers_series(const struct publication *publication, double rows, struct part_width *period,
-                   struct part_width *total) {
-  const struct series *series = &publication->definition.series;
-  struct ledger *ledger = publication->session->ledger;
-  double largest = 0;
-  struct window window = {0};
-  int going = ledger_goes_on(ledger) && window_open(&window, series, series->periods);
-  for (int t = 0; t < series->periods && going; t++) {
-    window_move(&window, t, t);
-    if (window.variance <= largest) break;
-    largest = window.variance;
-  }
-  *period = span_width(publication, largest, rows / series->periods);
-  if (going && total) {
-    window_move(&window, 0, series->periods - 1);
-    *total = span_width(publication, window.variance, rows);
-  }
-  window_close(&window);
-  return going || error_set_memory(ledger_error(ledger));
-}
-
-/*
-** Returns what each number of the release gets: for cross tables those of the widest table, for a
-** series those of the noisiest period. Returns NaNs after setting the ledger's error.
-*/
-static struct part_width widest_of(const struct publication *publication, double rows) {
-  struct part_width period, none = {NAN, NAN, NAN};
-  if (publication->definition.contribution.ways) return widest_table(publication, rows);
-  if (publication->definition.periods)
-    return numbers_series(publication, rows, &period, 0) ? period : none;
-  struct quantiles quantiles;
-  struct reading reading = reading_of(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
-  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
-                             1};
-}
-
-double numbers_stddev(const struct publication *publication) {
-  return widest_of(publication, NAN).stddev;
-}
-
-double numbers_half_width(const struct publication *publication, double rows) {
-  return widest_of(publication, rows).half_width;
 }
 
 /* ---- storing the values of a publication, and answering from them ---------------------------- */

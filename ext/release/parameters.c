@@ -1,8 +1,7 @@
 /*
-** parameters.c: see parameters.h.
+** parameters.c: the checked parameters of a request: tier, bounds, and a name or JSON options.
 ** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py
 */
-#include "release/parameters.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,7 +33,7 @@ void request_clear(struct request *request) {
   sqlite3_free(request->keys_given);
   sqlite3_free(request->attributes);
   sqlite3_free(request->ways);
-  programme_release(request->programme);
+  cross_keys_release(request->cross_keys);
   periods_release(request->periods);
   sqlite3_free(request->model);
   sqlite3_free(request->sql);
@@ -57,13 +56,13 @@ static int whole(double x) {
 
 struct ledger_release request_release(const struct request *request) {
   const struct aggregate *aggregate = request->aggregate;
-  const struct programme *programme = request->programme;
+  const struct cross_keys *cross_keys = request->cross_keys;
   return (struct ledger_release){.kind = (char *)aggregate->kind,
                                  .mechanism =
                                      (char *)mechanism_find(aggregate, request->mechanism)->name,
                                  .quantiles = request->quantiles,
-                                 .keys = programme ? programme->keys_text : request->keys,
-                                 .ways = programme ? programme->ways_text : 0,
+                                 .keys = cross_keys ? cross_keys->keys_text : request->keys,
+                                 .ways = cross_keys ? cross_keys->ways_text : 0,
                                  .periods = request->periods ? request->periods->text : 0,
                                  .model = request->model,
                                  .sql = request->sql,
@@ -155,7 +154,7 @@ static char *recipe_of(const struct request *request, const struct error *error)
       !(aggregate->counts || is_sum || is_sum_by_key))
     return sqlite3_mprintf("%s", "");
   int keys = aggregate->places.key > 0, columns = keys + (aggregate->places.value > 0);
-  if (request->programme) columns += request->programme->count - 1;
+  if (request->cross_keys) columns += request->cross_keys->count - 1;
   columns += request->periods != 0;
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "WITH q");
@@ -325,7 +324,7 @@ static int assume_keys(struct request *request, struct error *error) {
 static int finish_keys(struct request *request, int by_unit, struct error *error) {
   if (request_takes(request, P_CANDIDATES) && !request->keys)
     return error_set(error, "candidates is missing (a JSON array)");
-  if (!request_takes(request, P_KEYS) || request->programme) return 1;
+  if (!request_takes(request, P_KEYS) || request->cross_keys) return 1;
   int selecting = is_given(request->max_groups) || is_given(request->key_share);
   if (request->keys && selecting)
     return error_set(error, "%s is for keys that are selected privately: leave it out, or keys",
@@ -410,7 +409,7 @@ static int finish_precision(struct request *request, struct error *error) {
   return 1;
 }
 
-/* Checks that a release can stop when it is accurate enough (until.h). */
+/* Checks that a release can stop when it is accurate enough (path.c). */
 static int finish_until(struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   const struct family *family = aggregate->family;
@@ -442,13 +441,13 @@ static int finish_until(struct request *request, struct error *error) {
                    request->mechanism);
 }
 
-/* Checks a series (release/series.h). */
+/* Checks a series (series.c). */
 static int finish_series(struct request *request, int by_unit, struct error *error) {
   if (!request->periods) return 1;
   if (!by_unit)
     return error_set(error, "the ledger protects rows, and a series remembers units (release each "
                             "period by itself)");
-  if (request->programme)
+  if (request->cross_keys)
     return error_set(error, "a series has no cross tables (leave ways or periods out)");
   if (request->max_groups > 0)
     return error_set(error, "a series has public keys only (list them in \"keys\")");

@@ -1,5 +1,6 @@
 /*
-** path.c: see procedure.h.
+** path.c: releases that can have a point (totals plus noise) at each tier. These points form a
+** path: each point is noisier than the next point inward.
 **
 ** The place of a tier on the path of an existing release decides how the tier gets a point:
 **
@@ -17,20 +18,21 @@
 ** differs from that of discrete Gaussian steps: the ratio of the two probabilities of an outcome
 ** can be as large as 5/3, whatever the variances are. No bound on the cost of a point between such
 ** neighbours is proved, so the tier is refused.
-** Tests: tests/release/test_refine.py, tests/release/test_between.py
+** Tests: tests/release/test_refine.py, tests/release/test_between.py, tests/release/test_until.py,
+** tests/math/test_stopping.py
 */
 #include "release/procedure.h"
 
 #include <float.h>
+#include <gsl/gsl_cdf.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mechanism/mechanism.h"
+#include "noise/entropy.h"
 #include "noise/lattice.h"
-#include "release/definition.h"
-#include "release/numbers.h"
-#include "release/publication.h"
-#include "release/until.h"
+#include "noise/noise.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -274,9 +276,9 @@ static int never_refines(const struct publication *publication) {
 }
 
 /*
-** Returns whether a point is the first point or was drawn outward, or as if it were (until.c).
-** Other points come from a refinement. They cost more than the first charge, and their clocks are
-** below that of the first point by more than one part in 2^31 (lattice_refinement()).
+** Returns whether a point is the first point or was drawn outward, or as if it were (below). Other
+** points come from a refinement. They cost more than the first charge, and their clocks are below
+** that of the first point by more than one part in 2^31 (lattice_refinement()).
 */
 static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
   const struct ledger_release *release = &publication->definition.release;
@@ -350,45 +352,182 @@ static int fill_between(struct publication *publication, const struct ledger_poi
   return going;
 }
 
-/* ---- walking inward -------------------------------------------------------------------------- */
+/* ---- the ladder of a walk inward ------------------------------------------------------------- */
 
 /*
-** One step of a refinement. `clock` is the clock of the new point. release_refine() makes a new
-** draw from the data and combines it with the next outer point. `fresh` is the clock of this draw,
-** or 0 if none is made.
+** Releases that stop as soon as they are accurate enough (the option until) begin far out and walk
+** inward, rung by rung. They stop when the 95% interval of every figure has a half-width of at most
+** until * max(|figure|, least), or at the clock that the tier's rate allows, the ceiling. The
+** ceiling is charged before a row is read. What the steps did not use is returned when the values
+** are stored (ledger_return()).
+**
+** The ladder. V_K is the clock of the ceiling. Its rungs are V_K, then V <- V + floor(V/4) outward
+** while that is at most 4096 V_K and below 2^55, and the clocks of the tiers outside the asked one,
+** where these see the path. A rung within 1/64 of a tier's is left out.
+**
+** One step. At the rung V_(j-1) the point is y_(j-1). The next point y_j is drawn from its
+** distribution given the exact totals X and y_(j-1) on a path that was drawn outward from X, which
+** is gaussian_bridge_draw() with the totals as the inner point: with a = V_j, b = V_(j-1) - V_j and
+** v = ab/(a + b), a discrete Gaussian of variance v around (b X + a y_(j-1))/(a + b). So the points
+** of a walk have the joint distribution of a path that was drawn outward, and a later tier between
+** two of them gets a point in the same way as on every other path.
+**
+** Cost. Neighbours move the centre by b/(a + b) times their distance, at most s. Up to a factor of
+** exp(+-O(exp(-2 pi^2 v))) from the normalizing sums, the divergence of order alpha is at most
+**     alpha (s b/(a + b))^2 / (2v) = alpha s^2/2 (1/V_j - 1/V_(j-1)).
+** The steps 0 to j add up to alpha s^2/(2 V_j), the cost of one release at V_j: the search is free.
+** v is at least 2^33, so the factor is far inside the margin of 1/12 in the charge (charge.c). The
+** lattice slack of a step is that of a draw of variance v: the bound of gaussian_lattice_slack()
+** holds for a discrete Gaussian around any real number.
+**
+** A refinement walks inward from a point that is stored already. Its steps average a fresh draw of
+** variance W = V_j V_(j-1)/(V_(j-1) - V_j) with that point, as every refinement does, because the
+** lattice may be coarse there, and these draws have less slack. They cost the same.
+**
+** Stopping. Whether a step is made is a function of the earlier points, which every tier that pays
+** sees. Each step has a fixed cost, and all steps together cost no more than the ceiling, which was
+** charged before. This is adaptive composition inside a filter: Renyi (Feldman and Zrnic 2021, at a
+** fixed order), zCDP (Whitehouse and others 2023) and Gaussian (Smith and Thakurta 2022). A return
+** is made after the last step, and its size is a function of the points, so what the filter admits
+** later is chosen from what has been seen. An outer tier sees the path at its own rung or at the
+** stop, whichever is noisier. Whether the walk passed its rung is decided by earlier points.
 */
-struct inward_step {
-  uint64_t clock, fresh;
+
+/*
+** A walk inward is planned as a ladder: its rungs in the order of the walk. The last one has the
+** publication's tier. Rungs follow from public numbers, so the charge and the draw use the same
+** plan.
+*/
+struct rung {
+  uint64_t clock; /* of the point */
+  uint64_t drawn; /* the variance of the draw that makes it; 0: it is the point before */
+  int tier;       /* the point is stored for this tier; -1: for none */
 };
 
+#define FARTHEST    4096                /* the first rung is at most so many times the ceiling */
+#define END         ((uint64_t)1 << 55) /* rungs are below this clock */
+#define APART       64                  /* rungs are apart by at least 1/64 of the outer one */
+#define LADDER_MOST 64                  /* more rungs than log(4096)/log(5/4) */
+
+int until_is_given(const struct ledger_release *release) {
+  return release->until > 0;
+}
+
+/* Returns whether a clock is too near to a rung outside or inside it. */
+static int is_near(uint64_t clock, uint64_t rung) {
+  uint64_t distance = clock < rung ? rung - clock : clock - rung;
+  return distance < rung / APART + (rung % APART != 0);
+}
+
+/* The outermost rung comes first. */
+static int outward_first(const void *a, const void *b) {
+  const struct rung *one = a, *other = b;
+  return (one->clock < other->clock) - (one->clock > other->clock);
+}
+
+static uint64_t clock_of(const struct publication *publication, int tier) {
+  const struct ledger_release *release = &publication->definition.release;
+  double rate = release->weight * publication->position.tiers[tier].rate;
+  return publication->definition.mechanism->noise->clock(release->sensitivity, rate);
+}
+
 /*
-** Plans the steps from the innermost point (tier `from`, clock `outer`) to the publication's tier.
-** Step i ends at tier from - 1 - i. The plan depends on public parameters alone, so the charge and
-** the draw use the same plan.
+** Makes the ladder of a release with the option until. The last rung is the ceiling, or a rung
+** within 1/64 outside it.
 */
-static int plan_inward(struct publication *publication, uint64_t outer, int from,
-                       struct inward_step **steps) {
-  int count = from - publication->position.at;
-  *steps = sqlite3_malloc64(sizeof **steps * (sqlite3_uint64)count);
-  if (!*steps) return error_set_memory(&publication->session->error);
-  for (int i = 0; i < count; i++) {
-    int tier = from - 1 - i;
-    struct inward_step *step = &(*steps)[i];
-    step->clock = path_inward(publication->definition.release.sensitivity,
-                              tier_rate(publication, tier), outer, &step->fresh);
-    if (!step->clock) return too_far(publication, tier);
-    outer = step->clock;
+static int until_ladder(struct publication *publication, uint64_t from, struct rung **rungs,
+                        int *count) {
+  int at = publication->position.at, tiers = publication->position.count - at - 1, kept = 0;
+  uint64_t ceiling = clock_of(publication, at), last = from ? from : END;
+  struct rung *list = sqlite3_malloc64(sizeof *list * (size_t)(tiers + LADDER_MOST));
+  *rungs = list;
+  *count = 0;
+  if (!list) return error_set_memory(&publication->session->error);
+  for (int i = publication->position.count - 1; i > at; i--) {
+    uint64_t clock = clock_of(publication, i);
+    if (!clock || clock >= last || is_near(clock, last)) continue;
+    list[kept++] = (struct rung){.clock = last = clock, .tier = i};
+  }
+  int end = kept; /* the rungs of tiers come first */
+  if (kept && (ceiling >= last || is_near(ceiling, last))) {
+    list[kept - 1].tier = at;
+  } else {
+    list[end++] = (struct rung){.clock = ceiling, .tier = at};
+  }
+  for (uint64_t clock = ceiling + ceiling / 4;
+       clock <= FARTHEST * ceiling && clock < END && (!from || clock < from); clock += clock / 4) {
+    int near = from && is_near(clock, from);
+    for (int i = 0; i < kept; i++) near |= is_near(clock, list[i].clock);
+    if (!near) list[end++] = (struct rung){.clock = clock, .tier = -1};
+  }
+  qsort(list, (size_t)end, sizeof *list, outward_first);
+  uint64_t outer = from;
+  for (int j = 0; j < end; j++) {
+    struct rung *rung = &list[j];
+    rung->drawn =
+        from    ? lattice_refinement(rung->clock, outer)
+        : outer ? (uint64_t)((double)rung->clock * ((double)(outer - rung->clock) / (double)outer))
+                : rung->clock;
+    outer = rung->clock;
+  }
+  *count = end;
+  return 1;
+}
+
+/*
+** Makes the ladder of a refinement: a rung for each tier from that of the innermost point to the
+** publication's.
+*/
+static int refinement_ladder(struct publication *publication, const struct ledger_point *innermost,
+                             struct rung **rungs, int *count) {
+  int tier = tier_index(publication, innermost->tier), at = publication->position.at;
+  uint64_t outer = innermost->clock;
+  struct rung *rung = sqlite3_malloc64(sizeof *rung * (sqlite3_uint64)(tier - at));
+  *rungs = rung;
+  *count = tier - at;
+  if (!rung) return error_set_memory(&publication->session->error);
+  while (tier-- > at) {
+    rung->tier = tier;
+    rung->clock = path_inward(publication->definition.release.sensitivity,
+                              tier_rate(publication, tier), outer, &rung->drawn);
+    if (!rung->clock) return too_far(publication, tier);
+    outer = rung++->clock;
   }
   return 1;
 }
 
-/* Charges the whole walk of a refinement with the option until, to its ceiling. */
-static int begin_walk(struct publication *publication, uint64_t from) {
+/*
+** Makes the ladder of a walk from a stored point (null: a new release). The caller frees *rungs
+** with sqlite3_free(). Returns 1, or 0 after setting the session's error.
+*/
+static int ladder_make(struct publication *publication, const struct ledger_point *outer,
+                       struct rung **rungs, int *count) {
+  *rungs = 0;
+  return until_is_given(&publication->definition.release)
+             ? until_ladder(publication, outer ? outer->clock : 0, rungs, count)
+             : refinement_ladder(publication, outer, rungs, count);
+}
+
+/* Returns the lattice slack of the first `made` draws of a walk. */
+static double ladder_slack(const struct publication *publication, const struct rung *rungs,
+                           int made) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  double slack = 0;
+  for (int j = 0; j < made; j++)
+    if (rungs[j].drawn)
+      slack = nextafter(
+          slack + noise->draw_slack(rungs[j].drawn, publication->definition.layout.touched),
+          INFINITY);
+  return slack;
+}
+
+/* Charges a refinement and marks the release as 'charged' until the refinement is stored. */
+static int begin_refining(struct publication *publication, const struct ledger_point *innermost) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
   struct rung *rungs;
-  int count, going = until_ladder(publication, from, &rungs, &count);
-  if (going) release->slack += until_slack(publication, from, rungs, count);
+  int count, going = ladder_make(publication, innermost, &rungs, &count);
+  if (going) release->slack += ladder_slack(publication, rungs, count);
   going = going && ledger_release_slack(ledger, release->id, release->slack) &&
           charge(publication, rungs[count - 1].clock) &&
           ledger_release_state(ledger, release->id, "released", "charged");
@@ -397,95 +536,87 @@ static int begin_walk(struct publication *publication, uint64_t from) {
   return going;
 }
 
-static int note_drawn(struct publication *publication, int tier, uint64_t clock,
-                      const int64_t *values) {
-  return note_point(publication, tier, 0, clock, values);
+/* ---- walking inward -------------------------------------------------------------------------- */
+
+/* Sets *met to whether all figures of a point are accurate enough. */
+static int check_figures(struct publication *publication, uint64_t clock, const int64_t *values,
+                         int *met) {
+  const struct ledger_release *release = &publication->definition.release;
+  double least = release->least > 0 ? release->least : 0;
+  struct numbers numbers;
+  publication->position.clock = clock;
+  int read = numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &numbers);
+  *met = read;
+  for (int i = 0; i < numbers.count && *met; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    double half = value.high / 2 - value.low / 2;
+    *met = isfinite(half) && half <= release->until * fmax(fabs(value.value), least);
+  }
+  numbers_clear(&numbers);
+  return read;
 }
 
 /*
-** Walks the ladder of a release with the option until, from the point `outer` (null: a new release)
-** until its figures are accurate enough.
+** Draws the point of a rung from the point `values` at the clock `outer`, which is 0 before the
+** first draw of a new release. A refinement averages a fresh draw with the point.
 */
-static int walk_until(struct publication *publication, const struct ledger_point *outer,
-                      const int64_t *totals) {
+static int step_inward(const struct publication *publication, const int64_t *totals, int refines,
+                       uint64_t outer, const struct rung *rung, int64_t *values) {
+  size_t dimension = grid_size(&publication->grid);
+  int64_t *next = values + dimension;
+  struct gaussian_bridge bridge = {rung->clock, outer - rung->clock};
+  int drawn = !outer ? release_draw(&gaussian_noise, totals, dimension, rung->clock, next)
+              : refines
+                  ? release_refine(values, totals, dimension, rung->clock, outer, rung->drawn, next)
+                  : gaussian_bridge_draw(&bridge, totals, values, next, dimension);
+  if (dimension) memcpy(values, next, sizeof *next * dimension);
+  return drawn || error_set(&publication->session->error, "the system gave no random bytes");
+}
+
+/*
+** Walks the ladder from the point `outer` (null: a new release): to its end, or with the option
+** until to the first rung where all figures are accurate enough, which the first point may be.
+*/
+static int walk_inward(struct publication *publication, const struct ledger_point *outer,
+                       const int64_t *totals) {
   struct ledger_release *release = &publication->definition.release;
   size_t dimension = grid_size(&publication->grid);
-  uint64_t from = outer ? outer->clock : 0;
+  int stops = until_is_given(release), count = 0, met = 0, made = 0;
+  uint64_t clock = outer ? outer->clock : 0;
   struct rung *rungs = 0;
   int64_t *values = two_points(publication);
-  int count = 0, made = 0, met = 0;
-  int going = values && until_ladder(publication, from, &rungs, &count);
+  int going = values && ladder_make(publication, outer, &rungs, &count);
   if (going && outer) memcpy(values, outer->values, sizeof *values * dimension);
-  going =
-      going && until_walk(publication, totals, from, rungs, count, values, note_drawn, &made, &met);
-  if (going) {
-    release->slack -= until_slack(publication, from, rungs, count);
-    release->slack = fmax(0, release->slack) + until_slack(publication, from, rungs, made);
-    release->stop = met ? publication->position.clock : 0;
+  if (going && outer && stops) going = check_figures(publication, clock, values, &met);
+  for (; made < count && going && !met; made++) {
+    const struct rung *rung = &rungs[made];
+    going = ledger_goes_on(publication->session->ledger) &&
+            step_inward(publication, totals, outer != 0, clock, rung, values);
+    clock = rung->clock;
+    if (going && stops) going = check_figures(publication, clock, values, &met);
+    if (going && made + 1 < count && !met && rung->tier >= 0)
+      going = note_point(publication, rung->tier, 0, clock, values);
   }
+  going = going && note_point(publication, publication->position.at, 0, clock, values);
+  publication->position.clock = clock;
+  if (going && stops) {
+    release->slack -= ladder_slack(publication, rungs, count);
+    release->slack = fmax(0, release->slack) + ladder_slack(publication, rungs, made);
+    release->stop = met ? clock : 0;
+  }
+  if (values) entropy_wipe(values, sizeof *values * 2 * dimension);
   sqlite3_free(rungs);
   sqlite3_free(values);
   return going;
 }
 
-/* Charges a refinement and marks the release as 'charged' until the refinement is stored. */
-static int begin_refining(struct publication *publication, const struct ledger_point *innermost,
-                          int from) {
-  struct ledger *ledger = publication->session->ledger;
-  struct ledger_release *release = &publication->definition.release;
-  struct inward_step *steps;
-  int count = from - publication->position.at;
-  if (until_is_given(release)) return begin_walk(publication, innermost->clock);
-  int going = plan_inward(publication, innermost->clock, from, &steps);
-  for (int i = 0; i < count && going; i++) {
-    if (steps[i].fresh)
-      release->slack += publication->definition.mechanism->noise->draw_slack(
-          steps[i].fresh, publication->definition.layout.touched);
-  }
-  going = going && ledger_release_slack(ledger, release->id, release->slack) &&
-          charge(publication, steps[count - 1].clock) &&
-          ledger_release_state(ledger, release->id, "released", "charged");
-  sqlite3_free(steps);
-  publication->position.refining = 1;
-  return going;
-}
-
 /* Draws a point for every tier inside the innermost point, down to the publication's tier. */
-static int walk_inward(struct publication *publication, const int64_t *totals) {
-  struct ledger *ledger = publication->session->ledger;
+static int refine(struct publication *publication, const int64_t *totals) {
   struct ledger_path path;
-  struct inward_step *steps = 0;
-  int64_t *values = 0;
-  uint64_t outer = 0;
-  int from = 0;
-  size_t dimension = grid_size(&publication->grid);
-  int going = ledger_path_read(ledger, &publication->definition.release,
-                               publication->grid, &path);
-  if (going) {
-    const struct ledger_point *innermost = &path.points[0];
-    if (until_is_given(&publication->definition.release)) {
-      going = walk_until(publication, innermost, totals);
-      ledger_path_free(&path);
-      return going;
-    }
-    from = tier_index(publication, innermost->tier);
-    outer = innermost->clock;
-    values = two_points(publication);
-    going = values && plan_inward(publication, outer, from, &steps);
-    if (going) memcpy(values, innermost->values, sizeof *values * dimension);
-  }
-  int count = from - publication->position.at;
-  for (int i = 0; i < count && going; i++) {
-    int64_t *next = values + dimension;
-    if (!release_refine(values, totals, dimension, steps[i].clock, outer, steps[i].fresh, next))
-      going = error_set(ledger_error(ledger), "the system gave no random bytes");
-    memcpy(values, next, sizeof *values * dimension);
-    outer = steps[i].clock;
-    going = going && note_point(publication, from - 1 - i, 0, outer, values);
-  }
+  int going = ledger_path_read(publication->session->ledger, &publication->definition.release,
+                               publication->grid, &path) &&
+              walk_inward(publication, &path.points[0], totals);
   ledger_path_free(&path);
-  sqlite3_free(steps);
-  sqlite3_free(values);
   return going;
 }
 
@@ -532,7 +663,7 @@ static int draw_existing(struct publication *publication, const struct ledger_pa
                      "release '%s' has %s noise and cannot be refined (make a release of its own "
                      "at tier '%s')",
                      name, publication->definition.mechanism->noise->name, tier);
-  if (may_refine) return begin_refining(publication, innermost, first);
+  if (may_refine) return begin_refining(publication, innermost);
   return error_set(ledger_error(ledger),
                    "release '%s' is not at tier '%s' or inside it (ask for it again, with the "
                    "same rows and the option \"refine\":true, to pay the difference)",
@@ -573,8 +704,8 @@ int path_charge(struct publication *publication) {
   if (until_is_given(release)) {
     struct rung *rungs;
     int count;
-    if (!until_ladder(publication, 0, &rungs, &count)) return 0;
-    release->slack = until_slack(publication, 0, rungs, count);
+    if (!ladder_make(publication, 0, &rungs, &count)) return 0;
+    release->slack = ladder_slack(publication, rungs, count);
     sqlite3_free(rungs);
   }
   return definition_store(publication) && charge(publication, clock);
@@ -599,9 +730,9 @@ int path_prepay(struct publication *publication, int tier) {
 /* ---- the draw -------------------------------------------------------------------------------- */
 
 int path_draw(struct publication *publication, const int64_t *totals) {
-  if (publication->position.refining) return walk_inward(publication, totals);
+  if (publication->position.refining) return refine(publication, totals);
   if (until_is_given(&publication->definition.release) && !publication->planned)
-    return walk_until(publication, 0, totals);
+    return walk_inward(publication, 0, totals);
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   uint64_t clock = mechanism->draw_clock(&terms, publication->position.clock);
@@ -643,6 +774,33 @@ int path_declare(struct publication *publication) {
   int64_t nothing = 0;
   return store_point(publication, publication->position.at, clock, &nothing) &&
          store_values(publication, clock, &nothing);
+}
+
+/* ---- plans of releases that stop early ------------------------------------------------------- */
+
+double until_expected_part(struct publication *publication, double figure, double rows) {
+  const struct ledger_release *release = &publication->definition.release;
+  struct rung *rungs;
+  int count;
+  double part = 0, goes_on = 1, z = gsl_cdf_ugaussian_Pinv((1 + NUMBERS_CONFIDENCE) / 2);
+  uint64_t clock = publication->position.clock;
+  if (!ladder_make(publication, 0, &rungs, &count)) return (double)NAN;
+  for (int j = 0; j < count; j++) {
+    publication->position.clock = rungs[j].clock;
+    double half = numbers_half_width(publication, rows), stop = j == count - 1;
+    if (isnan(half)) goes_on = NAN;
+    /* The figure is about normal around the guess, with a standard deviation of half / z. */
+    double wanted = half / release->until;
+    if (release->least >= wanted) stop = 1;
+    if (stop < 1)
+      stop = gsl_cdf_ugaussian_P((figure - wanted) * z / half) +
+             gsl_cdf_ugaussian_Q((figure + wanted) * z / half);
+    part += goes_on * stop * (double)clock / (double)rungs[j].clock;
+    goes_on *= 1 - stop;
+  }
+  publication->position.clock = clock;
+  sqlite3_free(rungs);
+  return part;
 }
 
 const struct procedure path_procedure = {

@@ -1,8 +1,12 @@
 /*
-** periods.c: see periods.h.
+** periods.c: the labels of the periods of a series, read from the option `periods`.
+**
+** The option is "first/last", where both labels are years (2026), quarters (2026-Q1), months
+** (2026-01), ISO weeks (2026-W07) or days (2026-01-31), or a JSON array of labels in their order. A
+** label that is a year, a quarter, and so on, is a date in UTC, whichever way it was given.
 ** Tests: tests/release/test_series_life.py
 */
-#include "release/periods.h"
+#include "release/release.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,11 +7,9 @@
 #ifndef DIFFUSE_RELEASE_PROCEDURE_H
 #define DIFFUSE_RELEASE_PROCEDURE_H
 
-#include "mechanism/exponential.h"
-#include "release/procedure.h"
-#include "release/publication.h"
+#include "release/release.h"
 
-struct request; /* parameters.h */
+struct request; /* release.h */
 
 struct procedure {
   /*
@@ -28,7 +26,7 @@ struct procedure {
   int (*settle)(struct publication *publication, struct request *request, int found);
   void (*clear)(void *details);
   /*
-  ** Notes what has to be computed before the charge, while the ledger is not locked (publish.h).
+  ** Notes what has to be computed before the charge, while the ledger is not locked (release.h).
   ** Reports no error, because charge() will report it. Null: nothing to compute.
   */
   void (*prepare)(const struct publication *publication, const struct request *request);
@@ -66,7 +64,7 @@ struct procedure {
   int (*diffusible)(const struct publication *publication, int from, uint64_t clock);
   /*
   ** A check of dp_verify() (ledger.h): the publication follows from the mechanism and the kernels.
-  ** The member is null if the release has a path; verify.c checks the path.
+  ** The member is null if the release has a path; stored_point.c checks the path.
   */
   int (*verify)(struct publication *publication, const struct ledger_publication *published);
   /*
@@ -81,11 +79,6 @@ struct procedure {
 const struct procedure *procedure_of(const struct definition *definition);
 
 /* ---- releases with a point at each tier (path.c) --------------------------------------------- */
-
-/*
-** Releases that can have a point (totals plus noise) at each tier. These points form a path: each
-** point is noisier than the next point inward.
-*/
 
 extern const struct procedure path_procedure;
 
@@ -121,14 +114,6 @@ int path_prepay(struct publication *publication, int tier);
 
 /* ---- releases of one quantile by the exponential mechanism (leaf_release.c) ------------------ */
 
-/*
-** Releases of one quantile by the exponential mechanism (mechanism/exponential.h).
-**
-** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
-** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
-** outer tier from it, and no draw one for an inner tier, so the release stays at its tier.
-*/
-
 extern const struct procedure leaf_procedure;
 
 /* Returns whether the mechanism can make a release of this kind with these parameters. */
@@ -151,5 +136,16 @@ int leaf_costs_rate(const struct publication *publication);
 ** number, and the result is in the unit of the values and includes half a leaf.
 */
 double leaf_half_width(const struct publication *publication, double rows, double rate);
+
+/* ---- releases that stop when they are accurate enough (path.c) ------------------------------- */
+
+/* Returns whether a release has the option until. */
+int until_is_given(const struct ledger_release *release);
+
+/*
+** dp_plan(): returns the expected cost of a new release, divided by that of the ceiling, if each
+** figure is `figure` and comes from `rows` rows; NaN if no rung has a half-width for them.
+*/
+double until_expected_part(struct publication *publication, double figure, double rows);
 
 #endif

@@ -1,11 +1,15 @@
 /*
-** publish.c: see publish.h.
+** publish.c: the steps that all releases share: charge, collect, draw, store.
+**
+**   publish_begin()   checks the request and commits its charge; or answers from the ledger alone
+**   (the caller collects rows)
+**   publish_finish()  draws, stores the point and the values, and commits before it returns
+**   publish_fail()    replaces publish_finish() when some rows did not arrive
 **
 ** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
 ** caller therefore checks for an error once, after the last step.
 ** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py, tests/functions/test_batch.py
 */
-#include "release/publish.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,12 +18,7 @@
 #include "math/diffusion.h"
 #include "mechanism/mechanism.h"
 #include "noise/lattice.h"
-#include "release/default_mechanism.h"
-#include "release/definition.h"
-#include "release/numbers.h"
 #include "release/procedure.h"
-#include "release/publication.h"
-#include "release/series.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -173,7 +172,7 @@ static int make_release(struct publication *publication, const struct request *r
     *texts[i] = sqlite3_mprintf("%s", *texts[i]);
     made &= *texts[i] != 0;
   }
-  publication->definition.programme = programme_retain(request->programme);
+  publication->definition.cross_keys = cross_keys_retain(request->cross_keys);
   publication->definition.periods = periods_retain(request->periods);
   release->options = request_options(request);
   release->fingerprint = ledger_fingerprint(&row);

@@ -1,18 +1,24 @@
 /*
-** series.c: see series.h.
+** series.c: the life of a series, a release whose numbers arrive period by period. It is charged
+** once, when it is declared (publish.c), and each append then publishes all missing periods up to
+** one at every tier that has the series.
+**
+** An append has three steps: series_begin() reads from the ledger what is known; the caller counts
+** the rows of the missing periods with series_count(); series_finish() draws the points and
+** computes the figures of all tiers, while the ledger is not locked, and then stores them in one
+** transaction, with the exact sums and the book of allowances (sums/allowance.h). If the series has
+** changed in the meantime, nothing is stored and the caller begins anew. Nothing of an append is
+** stored before its transaction, and what it reads stays in memory.
 ** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py,
 ** tests/release/test_long_series.py
 */
-#include "release/series.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "mechanism/mechanism.h"
 #include "noise/entropy.h"
-#include "release/definition.h"
 #include "release/procedure.h"
-#include "release/publication.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -1,5 +1,16 @@
-/* programme.c: see programme.h. Tests: tests/mechanism/test_cross_tables.py */
-#include "release/programme.h"
+/*
+** cross_keys.c: the public keys of cross tables: their attributes, the keys of each, and the tables
+** (sums/ways.h), read from the options `keys` and `ways` of a request or from the same texts in the
+** ledger.
+**
+** `keys` is a JSON object: each member names an attribute, and its array lists the public keys,
+** which are compared as texts. `ways` is a number k (all tables of up to k attributes) or an array
+** of tables; a table is an array of names of attributes, and a number at its end is its weight. The
+** ledger stores both in one form: keys as texts, and all tables with their weights in the order of
+** ways.h. The struct does not change after it is made. Several releases may share it.
+** Tests: tests/mechanism/test_cross_tables.py
+*/
+#include "release/release.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +22,31 @@ SQLITE_EXTENSION_INIT3
 
 #define MOST_WEIGHT 1e6
 
-struct programme *programme_retain(struct programme *programme) {
-  if (programme) programme->references++;
-  return programme;
+struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys) {
+  if (cross_keys) cross_keys->references++;
+  return cross_keys;
 }
 
-void programme_release(struct programme *programme) {
-  if (!programme || --programme->references) return;
-  for (int i = 0; i < programme->count; i++) {
-    struct attribute *attribute = &programme->attributes[i];
+void cross_keys_release(struct cross_keys *cross_keys) {
+  if (!cross_keys || --cross_keys->references) return;
+  for (int i = 0; i < cross_keys->count; i++) {
+    struct attribute *attribute = &cross_keys->attributes[i];
     for (int k = 0; k < attribute->count; k++) sqlite3_free(attribute->keys[k]);
     sqlite3_free(attribute->keys);
     sqlite3_free(attribute->quoted);
     sqlite3_free(attribute->name);
   }
-  for (int i = 0; i < 2; i++) ways_close(&programme->ways[i]);
-  sqlite3_free(programme->keys_text);
-  sqlite3_free(programme->ways_text);
-  sqlite3_free(programme);
+  for (int i = 0; i < 2; i++) ways_close(&cross_keys->ways[i]);
+  sqlite3_free(cross_keys->keys_text);
+  sqlite3_free(cross_keys->ways_text);
+  sqlite3_free(cross_keys);
 }
 
 /* ---- attributes and their keys --------------------------------------------------------------- */
 
 /* The progress of reading the options. */
 struct reading_options {
-  struct programme *programme;
+  struct cross_keys *cross_keys;
   struct json *json;
   int takes_sizes;
   /* The tables of the option ways. */
@@ -65,8 +76,8 @@ static int add_key(struct attribute *attribute, char *key, struct error *error) 
 
 static int take_key(void *context, const char *index, const char *type, sqlite3_value *value) {
   struct reading_options *reading = context;
-  struct programme *programme = reading->programme;
-  struct attribute *attribute = &programme->attributes[programme->count - 1];
+  struct cross_keys *cross_keys = reading->cross_keys;
+  struct attribute *attribute = &cross_keys->attributes[cross_keys->count - 1];
   (void)index;
   if (strcmp(type, "array") == 0 || strcmp(type, "object") == 0)
     return error_set(reading->json->error, "keys: a key of '%s' is an %s (give texts or numbers)",
@@ -106,16 +117,16 @@ static int assume_keys(struct attribute *attribute, sqlite3_value *value, struct
 
 static int take_attribute(void *context, const char *name, const char *type, sqlite3_value *value) {
   struct reading_options *reading = context;
-  struct programme *programme = reading->programme;
+  struct cross_keys *cross_keys = reading->cross_keys;
   struct error *error = reading->json->error;
-  int same = programme_find(programme, name);
+  int same = cross_keys_find(cross_keys, name);
   if (same >= 0)
     return error_set(error, "keys: '%s' and '%s' are the same name (names ignore case)",
-                     programme->attributes[same].name, name);
+                     cross_keys->attributes[same].name, name);
   if (!*name) return error_set(error, "keys: an attribute has no name");
-  if (programme->count == WAYS_MAX_ATTRIBUTES)
+  if (cross_keys->count == WAYS_MAX_ATTRIBUTES)
     return error_set(error, "keys has more than %d attributes", WAYS_MAX_ATTRIBUTES);
-  struct attribute *attribute = &programme->attributes[programme->count++];
+  struct attribute *attribute = &cross_keys->attributes[cross_keys->count++];
   attribute->name = sqlite3_mprintf("%s", name);
   sqlite3_str *quoted = sqlite3_str_new(0);
   json_append_string(quoted, name);
@@ -135,18 +146,19 @@ static int take_attribute(void *context, const char *name, const char *type, sql
   return going && check_keys(attribute, error);
 }
 
-int programme_find(const struct programme *programme, const char *name) {
-  for (int i = 0; i < programme->count; i++)
-    if (sqlite3_stricmp(programme->attributes[i].name, name) == 0) return i;
+int cross_keys_find(const struct cross_keys *cross_keys, const char *name) {
+  for (int i = 0; i < cross_keys->count; i++)
+    if (sqlite3_stricmp(cross_keys->attributes[i].name, name) == 0) return i;
   return -1;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-int programme_unknown(const struct programme *programme, int is_option, const char *name,
-                      struct error *error) {
+int cross_keys_unknown(const struct cross_keys *cross_keys, int is_option, const char *name,
+                       struct error *error) {
   struct known_names known = {.asked = name, .shows = is_option};
-  for (int i = 0; i < programme->count; i++) known_names_add(&known, programme->attributes[i].name);
+  for (int i = 0; i < cross_keys->count; i++)
+    known_names_add(&known, cross_keys->attributes[i].name);
   *known.nearest = 0; /* no "did you mean": the list has it */
   return known_names_fail(&known, error,
                           is_option ? "ways: unknown attribute%s (%sknown attributes: %s)"
@@ -168,8 +180,8 @@ static int take_name(void *context, const char *index, const char *type, sqlite3
   const char *name = strcmp(type, "text") == 0 ? plain_text(value) : 0;
   if (!name)
     return error_set(error, "ways: a table is an array of names, with a weight at its end");
-  int attribute = programme_find(reading->programme, name);
-  if (attribute < 0) return programme_unknown(reading->programme, 1, name, error);
+  int attribute = cross_keys_find(reading->cross_keys, name);
+  if (attribute < 0) return cross_keys_unknown(reading->cross_keys, 1, name, error);
   if (reading->mask >> attribute & 1)
     return error_set(error, "ways: a table has the attribute '%s' twice", name);
   reading->mask |= 1u << attribute;
@@ -222,59 +234,59 @@ static int refuse(enum ways_limit limit, double cells, struct error *error) {
 
 /* Reads the option ways: a whole number, or an array of tables. */
 static int read_ways(struct reading_options *reading, const char *text) {
-  struct programme *programme = reading->programme;
+  struct cross_keys *cross_keys = reading->cross_keys;
   struct error *error = reading->json->error;
   int sizes[WAYS_MAX_ATTRIBUTES];
-  for (int i = 0; i < programme->count; i++) sizes[i] = programme->attributes[i].count;
+  for (int i = 0; i < cross_keys->count; i++) sizes[i] = cross_keys->attributes[i].count;
   if (*text == '[') {
     if (!json_elements(reading->json, text, take_table, reading)) return 0;
     if (!reading->tables) return error_set(error, "ways has no table");
   } else {
     char *end;
     long most = strtol(text, &end, 10);
-    if (*end || most < 1 || most > programme->count)
+    if (*end || most < 1 || most > cross_keys->count)
       return error_set(error,
                        "ways must be a whole number from 1 to %d, the number of attributes, "
                        "or a list of tables",
-                       programme->count);
-    for (unsigned mask = 0; mask < 1u << programme->count; mask++)
+                       cross_keys->count);
+    for (unsigned mask = 0; mask < 1u << cross_keys->count; mask++)
       if (__builtin_popcount(mask) == most) add_table(reading, mask, 1);
   }
   double cells;
-  enum ways_limit limit = ways_open(&programme->ways[0], programme->count, sizes, reading->masks,
+  enum ways_limit limit = ways_open(&cross_keys->ways[0], cross_keys->count, sizes, reading->masks,
                                     reading->weights, reading->tables, &cells);
   return limit == WAYS_FIT || refuse(limit, cells, error);
 }
 
 /* ---- stored texts ---------------------------------------------------------------------------- */
 
-static void append_table(sqlite3_str *json, const struct programme *programme, unsigned mask) {
+static void append_table(sqlite3_str *json, const struct cross_keys *cross_keys, unsigned mask) {
   int count = 0;
-  for (int i = 0; i < programme->count; i++) {
+  for (int i = 0; i < cross_keys->count; i++) {
     if (!(mask >> i & 1)) continue;
     if (count++) sqlite3_str_appendall(json, ",");
-    json_append_string(json, programme->attributes[i].name);
+    json_append_string(json, cross_keys->attributes[i].name);
   }
 }
 
-static int write_texts(struct programme *programme, struct error *error) {
+static int write_texts(struct cross_keys *cross_keys, struct error *error) {
   sqlite3_str *json = sqlite3_str_new(0);
   int failed = 0;
-  for (int i = 0; i < programme->count; i++) {
+  for (int i = 0; i < cross_keys->count; i++) {
     sqlite3_str_appendall(json, i ? "," : "{");
-    json_append_string(json, programme->attributes[i].name);
-    char *keys = json_texts(programme->attributes[i].keys, programme->attributes[i].count);
+    json_append_string(json, cross_keys->attributes[i].name);
+    char *keys = json_texts(cross_keys->attributes[i].keys, cross_keys->attributes[i].count);
     if (!keys) failed = 1;
     sqlite3_str_appendf(json, ":%z", keys);
   }
   sqlite3_str_appendall(json, "}");
-  programme->keys_text = sqlite3_str_finish(json);
+  cross_keys->keys_text = sqlite3_str_finish(json);
   json = sqlite3_str_new(0);
-  const struct ways *ways = &programme->ways[0];
+  const struct ways *ways = &cross_keys->ways[0];
   for (int i = 0; i < ways->count; i++) {
     const struct cross_table *table = &ways->tables[i];
     sqlite3_str_appendall(json, i ? ",[" : "[[");
-    append_table(json, programme, table->mask);
+    append_table(json, cross_keys, table->mask);
     if (table->weight != 1) {
       if (table->mask) sqlite3_str_appendall(json, ",");
       json_append_number(json, table->weight);
@@ -282,30 +294,30 @@ static int write_texts(struct programme *programme, struct error *error) {
     sqlite3_str_appendall(json, "]");
   }
   sqlite3_str_appendall(json, "]");
-  programme->ways_text = sqlite3_str_finish(json);
-  return (programme->keys_text && programme->ways_text && !failed) || error_set_memory(error);
+  cross_keys->ways_text = sqlite3_str_finish(json);
+  return (cross_keys->keys_text && cross_keys->ways_text && !failed) || error_set_memory(error);
 }
 
-/* ---- programmes ------------------------------------------------------------------------------ */
+/* ---- cross keys ------------------------------------------------------------------------------ */
 
-struct programme *programme_open(struct json *json, const char *keys, const char *ways,
-                                 int takes_sizes) {
-  struct programme *programme = sqlite3_malloc64(sizeof *programme);
+struct cross_keys *cross_keys_open(struct json *json, const char *keys, const char *ways,
+                                   int takes_sizes) {
+  struct cross_keys *cross_keys = sqlite3_malloc64(sizeof *cross_keys);
   struct reading_options reading = {
-      .programme = programme, .json = json, .takes_sizes = takes_sizes};
+      .cross_keys = cross_keys, .json = json, .takes_sizes = takes_sizes};
   /* Room for all tables of one size, of at most 16 attributes. */
   reading.masks = malloc(sizeof *reading.masks << WAYS_MAX_ATTRIBUTES);
   reading.weights = malloc(sizeof *reading.weights << WAYS_MAX_ATTRIBUTES);
-  if (programme) *programme = (struct programme){.references = 1};
-  int going = programme && reading.masks && reading.weights;
+  if (cross_keys) *cross_keys = (struct cross_keys){.references = 1};
+  int going = cross_keys && reading.masks && reading.weights;
   if (!going) error_set_memory(json->error);
   if (going) going = json_members(json, keys, take_attribute, &reading);
-  if (going && !programme->count) going = error_set(json->error, "keys has no attribute");
-  if (going) going = read_ways(&reading, ways) && write_texts(programme, json->error);
+  if (going && !cross_keys->count) going = error_set(json->error, "keys has no attribute");
+  if (going) going = read_ways(&reading, ways) && write_texts(cross_keys, json->error);
   free(reading.masks);
   free(reading.weights);
-  if (going) return programme;
-  programme_release(programme);
+  if (going) return cross_keys;
+  cross_keys_release(cross_keys);
   return 0;
 }
 
@@ -328,42 +340,42 @@ static int take_multiplier(void *context, const char *index, const char *type,
 }
 
 /* Makes room for the multipliers of one norm. Returns null if memory runs out. */
-static struct ways *open_ways(struct programme *programme, int in_sum_norm, int **multipliers) {
-  struct ways *ways = &programme->ways[in_sum_norm];
+static struct ways *open_ways(struct cross_keys *cross_keys, int in_sum_norm, int **multipliers) {
+  struct ways *ways = &cross_keys->ways[in_sum_norm];
   *multipliers = 0;
-  if (in_sum_norm && !ways->tables && !ways_copy(ways, &programme->ways[0])) return 0;
+  if (in_sum_norm && !ways->tables && !ways_copy(ways, &cross_keys->ways[0])) return 0;
   *multipliers = malloc(sizeof **multipliers * (size_t)ways->count);
   return *multipliers ? ways : 0;
 }
 
-int programme_measure(struct programme *programme, int in_sum_norm) {
+int cross_keys_measure(struct cross_keys *cross_keys, int in_sum_norm) {
   int *multipliers;
-  if (programme->is_measured[in_sum_norm]) return 1;
-  struct ways *ways = open_ways(programme, in_sum_norm, &multipliers);
+  if (cross_keys->is_measured[in_sum_norm]) return 1;
+  struct ways *ways = open_ways(cross_keys, in_sum_norm, &multipliers);
   if (ways && shares_multipliers(ways, in_sum_norm, multipliers))
-    programme->is_measured[in_sum_norm] = ways_measure(ways, multipliers);
+    cross_keys->is_measured[in_sum_norm] = ways_measure(ways, multipliers);
   free(multipliers);
-  return programme->is_measured[in_sum_norm];
+  return cross_keys->is_measured[in_sum_norm];
 }
 
-int programme_restore(struct programme *programme, struct json *json, int in_sum_norm,
-                      const char *stored) {
+int cross_keys_restore(struct cross_keys *cross_keys, struct json *json, int in_sum_norm,
+                       const char *stored) {
   int *multipliers;
-  if (programme->is_measured[in_sum_norm]) return 1;
-  struct ways *ways = open_ways(programme, in_sum_norm, &multipliers);
+  if (cross_keys->is_measured[in_sum_norm]) return 1;
+  struct ways *ways = open_ways(cross_keys, in_sum_norm, &multipliers);
   if (!ways) return error_set_memory(json->error);
   struct reading_multipliers reading = {multipliers, 0, ways->count};
-  programme->is_measured[in_sum_norm] = json_elements(json, stored, take_multiplier, &reading) &&
-                                        reading.count == reading.room &&
-                                        ways_measure(ways, multipliers);
+  cross_keys->is_measured[in_sum_norm] = json_elements(json, stored, take_multiplier, &reading) &&
+                                         reading.count == reading.room &&
+                                         ways_measure(ways, multipliers);
   free(multipliers);
-  return programme->is_measured[in_sum_norm] ||
+  return cross_keys->is_measured[in_sum_norm] ||
          error_set(json->error,
                    "impossible multipliers of cross tables (restore the ledger from a backup)");
 }
 
-char *programme_multipliers(const struct programme *programme, int in_sum_norm) {
-  const struct ways *ways = &programme->ways[in_sum_norm];
+char *cross_keys_multipliers(const struct cross_keys *cross_keys, int in_sum_norm) {
+  const struct ways *ways = &cross_keys->ways[in_sum_norm];
   sqlite3_str *json = sqlite3_str_new(0);
   for (int i = 0; i < ways->count; i++)
     sqlite3_str_appendf(json, "%s%d", i ? "," : "[", ways->tables[i].multiplier);
@@ -374,39 +386,40 @@ char *programme_multipliers(const struct programme *programme, int in_sum_norm) 
 /* ---- keys of cells --------------------------------------------------------------------------- */
 
 /* Writes a key. keys[i] is the key of attribute i, or null if the table does not have it. */
-static char *write_key(const struct programme *programme, const char *const *keys) {
+static char *write_key(const struct cross_keys *cross_keys, const char *const *keys) {
   int count = 0;
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendall(json, "{");
-  for (int i = 0; i < programme->count; i++) {
+  for (int i = 0; i < cross_keys->count; i++) {
     if (!keys[i]) continue;
     if (count++) sqlite3_str_appendall(json, ",");
-    sqlite3_str_appendall(json, programme->attributes[i].quoted);
+    sqlite3_str_appendall(json, cross_keys->attributes[i].quoted);
     json_append_string(json, keys[i]);
   }
   sqlite3_str_appendall(json, "}");
   return sqlite3_str_finish(json);
 }
 
-char *programme_key(const struct programme *programme, const struct cross_table *table, int cell) {
+char *cross_keys_of_cell(const struct cross_keys *cross_keys, const struct cross_table *table,
+                         int cell) {
   int numbers[WAYS_MAX_ATTRIBUTES];
   const char *keys[WAYS_MAX_ATTRIBUTES] = {0};
-  ways_keys(&programme->ways[0], table, cell, numbers);
-  for (int i = 0; i < programme->count; i++)
-    if (table->mask >> i & 1) keys[i] = programme->attributes[i].keys[numbers[i]];
-  return write_key(programme, keys);
+  ways_keys(&cross_keys->ways[0], table, cell, numbers);
+  for (int i = 0; i < cross_keys->count; i++)
+    if (table->mask >> i & 1) keys[i] = cross_keys->attributes[i].keys[numbers[i]];
+  return write_key(cross_keys, keys);
 }
 
 /* The keys of a written key, by attribute. */
 struct asked {
-  const struct programme *programme;
+  const struct cross_keys *cross_keys;
   char *keys[WAYS_MAX_ATTRIBUTES];
   int failed; /* memory ran out */
 };
 
 static int take_asked(void *context, const char *name, const char *type, sqlite3_value *value) {
   struct asked *asked = context;
-  int attribute = programme_find(asked->programme, name);
+  int attribute = cross_keys_find(asked->cross_keys, name);
   if (attribute < 0 || asked->keys[attribute] || strcmp(type, "array") == 0 ||
       strcmp(type, "object") == 0)
     return 0;
@@ -415,20 +428,20 @@ static int take_asked(void *context, const char *name, const char *type, sqlite3
   return !asked->failed;
 }
 
-char *programme_asked_key(const struct programme *programme, struct json *json, const char *text) {
-  struct asked asked = {.programme = programme};
+char *cross_keys_asked(const struct cross_keys *cross_keys, struct json *json, const char *text) {
+  struct asked asked = {.cross_keys = cross_keys};
   int read = json_members(json, text, take_asked, &asked);
   error_clear(json->error);
-  char *key = read ? write_key(programme, (const char *const *)asked.keys) : 0;
+  char *key = read ? write_key(cross_keys, (const char *const *)asked.keys) : 0;
   if (asked.failed || (read && !key)) error_set_memory(json->error);
   for (int i = 0; i < WAYS_MAX_ATTRIBUTES; i++) sqlite3_free(asked.keys[i]);
   return key;
 }
 
-char *programme_table_name(const struct programme *programme, const struct cross_table *table) {
+char *cross_keys_table_name(const struct cross_keys *cross_keys, const struct cross_table *table) {
   sqlite3_str *json = sqlite3_str_new(0);
   sqlite3_str_appendall(json, "[");
-  append_table(json, programme, table->mask);
+  append_table(json, cross_keys, table->mask);
   sqlite3_str_appendall(json, "]");
   return sqlite3_str_finish(json);
 }
