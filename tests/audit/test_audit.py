@@ -10,7 +10,9 @@ bound on epsilon. This bound must be below the charged epsilon. It must also be 
 noise, a quarter), because otherwise the audit would be too weak to find a defect. The attacker here sees the lattice point
 itself, which is more than any tier sees.
 
-The audit detects a build whose noise is too small by a fifth; the last test makes such a build.
+The audit detects a build whose noise is too small by a fifth; a test makes such a build. Where a ledger protects households, the same
+attacker may learn no more about a household of 30, and about a person, than the ledger tells. The audit detects a ledger that does not
+bound households.
 
 False alarms: each bound on an error rate is wrong with probability 1e-9. The bound on mu is wrong only if both bounds on error
 rates are wrong, or one of these bounds is wrong by a large amount. This has probability 1e-17 even if the attacker uses all of
@@ -79,9 +81,9 @@ WORST = {
 
 
 class System:
-    """A database with two tiers that have unlimited budgets."""
+    """A database with tiers that have unlimited budgets."""
 
-    def __init__(self, extension, options="{}"):
+    def __init__(self, extension, options="{}", tiers=(("inner", RATE), ("outer", RATE / 4))):
         self.directory = tempfile.TemporaryDirectory(dir=quick_folder())
         self.path = os.path.join(self.directory.name, "audit.db")
         self.db = sqlite3.connect(self.path, isolation_level=None)
@@ -90,7 +92,7 @@ class System:
         self.db.execute("CREATE TABLE t(unit, key, x, v)")
         self.db.execute("SELECT dp_init(?)", (options,))
         self.db.execute("SELECT dp_protect('t'%s)" % ("" if '"row"' in options else ", 'unit'"))
-        for name, rate in (("inner", RATE), ("outer", RATE / 4)):
+        for name, rate in tiers:
             self.db.execute("SELECT dp_tier(?, ?, 1e15, 0.5, 'rdp', 0.4)", (name, rate))
         self.db.execute("PRAGMA synchronous = OFF")
 
@@ -120,13 +122,13 @@ def epsilon_of(mu):
     return brentq(excess, 1e-9, 200)
 
 
-def mu_bound(without, with_her):
+def mu_bound(without, with_her, learn=LEARN):
     """Returns a lower confidence bound on mu from the attacker's threshold test."""
-    direction = with_her[:LEARN].mean(0) - without[:LEARN].mean(0)
-    middle = (with_her[:LEARN].mean(0) + without[:LEARN].mean(0)) / 2
-    test = len(without) - LEARN
-    false = int((((without[LEARN:] - middle) @ direction) > 0).sum())
-    true = int((((with_her[LEARN:] - middle) @ direction) > 0).sum())
+    direction = with_her[:learn].mean(0) - without[:learn].mean(0)
+    middle = (with_her[:learn].mean(0) + without[:learn].mean(0)) / 2
+    test = len(without) - learn
+    false = int((((without[learn:] - middle) @ direction) > 0).sum())
+    true = int((((with_her[learn:] - middle) @ direction) > 0).sum())
     least_true = beta.ppf(CONFIDENCE, true, test - true + 1)
     most_false = beta.ppf(1 - CONFIDENCE, false + 1, test - false)
     return norm.ppf(least_true) - norm.ppf(most_false)
@@ -306,3 +308,73 @@ def test_noise_a_fifth_too_small_is_caught(tmp_path):
     bound, limit = mu_bound(*points["inner"]), charged(system, "inner")
     system.close()
     assert bound > limit
+
+
+# ---- households ----------------------------------------------------------------------------------------------------
+
+
+FACTOR, HOME = 4, 30  # a household counts as at most 4 people, and home 0 has 30
+HOUSEHOLD_WORST = {
+    "count": ("dp_count('inner', x, 3)", [("a", 0)] * 3),
+    "avg": ("dp_avg('inner', x, -1, 1)", [("a", 1)]),
+    "group_count": ("dp_group_count('inner', key, 1, '{\"keys\":[\"a\",\"b\"]}')", [("a", 0), ("b", 0)]),
+}
+
+
+class Homes(System):
+    """A system whose people live in homes. Its ledger protects homes if `factor` is not 0."""
+
+    def __init__(self, factor, rate, budget="1e15, 0.5, 'rdp', 0.4"):
+        super().__init__(BUILD / "diffuse", tiers=())
+        self.db.execute("CREATE TABLE person(unit UNIQUE, home)")
+        self.db.execute("SELECT dp_protect('person', 'unit')")
+        if factor:
+            self.db.execute("SELECT dp_within('household', 'person', 'home', ?)", (factor,))
+        self.db.execute(f"SELECT dp_tier('public', ?, {budget})", (rate,))
+        self.db.executemany("INSERT INTO person VALUES (?, ?)", [(1000 + i, 1 + i // 3) for i in range(40)] + [(i, 0) for i in range(HOME)])
+
+
+def home_bound(kind, people, factor, rate, learn, test):
+    """Returns a lower bound on mu from releases of two tables: in one of them, this number of people of home 0 has rows."""
+    call, rows = HOUSEHOLD_WORST[kind]
+    system = Homes(factor, rate)
+    for count in (0, people):
+        system.fill([(unit, key, x, "[0,0]") for unit in range(count) for key, x in rows])
+        for _ in range(learn + test):
+            system.db.execute(f"SELECT {call.replace('inner', 'public')} FROM t").fetchone()
+    points = system.points("public", 2 * (learn + test))
+    system.close()
+    return mu_bound(points[:learn + test], points[learn + test:], learn)
+
+
+def told(rate, which):
+    """Returns the epsilon of a person, or that of a household, that a ledger tells after one release at this rate."""
+    system = Homes(FACTOR, rate, f"14, {DELTA}, 'gdp'")
+    system.fill([])
+    system.db.execute("SELECT dp_count('public', x, 3) FROM t").fetchone()
+    (epsilon,) = system.db.execute("SELECT dp_exposure('public') ->> ?", (which,)).fetchone()
+    system.close()
+    return epsilon
+
+
+def check_homes(kind, learn, test, share):
+    """Checks a household of 30, a person, and that the audit notices 30 people who are not bounded. The releases have the rate at which
+    a household, or a person, has a mu of 2. Without dp_within, the home has a mu of 15."""
+    for people, rate, which in ((HOME, RATE / FACTOR**2, "wider_epsilon"), (1, RATE, "epsilon")):
+        limit = told(rate, which)
+        assert abs(limit / epsilon_of(2) - 1) < 1e-3
+        bound = epsilon_of(home_bound(kind, people, FACTOR, rate, learn, test))
+        assert share * limit < bound <= limit, (people, bound, limit)
+    assert epsilon_of(home_bound(kind, HOME, 0, RATE / FACTOR**2, learn, test)) > told(RATE / FACTOR**2, "wider_epsilon")
+
+
+@pytest.mark.alarm(1e-10)
+def test_a_household_shows_no_more_than_its_epsilon():
+    """The bound is a mu of 1.2 with a standard deviation of 0.09. A quarter of epsilon is a mu of 0.6."""
+    check_homes("group_count", 100, 500, 0.25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", HOUSEHOLD_WORST)
+def test_a_household_shows_more_than_half_of_its_epsilon(kind):
+    check_homes(kind, LEARN, TEST, 0.5)

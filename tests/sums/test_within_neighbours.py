@@ -1,8 +1,9 @@
 """Tests the sums of households (dp_within) in lattice steps, without noise: the program `fixed` draws the same noise every time, so
 the difference of the points of two tables is the difference of their totals.
 
-The totals of some kinds are compared with a computation in Python's integers, to the last step, and so are the sensitivity and the
-variance. The totals of every kind are compared between neighbours: a table without one person, and one without one household."""
+The totals of some kinds are compared with a computation in Python's integers, to the last step. The totals of every kind are compared
+between neighbours: a table without one person, and one without one household. The sensitivity and the variance are compared with the
+proof at many dimensions, factors and rates."""
 
 import fractions
 import json
@@ -226,3 +227,56 @@ def test_a_person_and_a_household(folder, seed):
             part = difference(whole, without_home) / factor / sensitivity
             worst[name.split()[0]] = max(worst.get(name.split()[0], 0), part)
         assert seed % 2 or (max(worst.values()) >= 0.999 and min(worst.values()) >= 0.5), worst
+
+
+# ---- the charge ----------------------------------------------------------------------------------------------------
+
+
+def root_up(n):
+    return math.isqrt(n - 1) + 1 if n else 0
+
+
+def shares(factor, d, radius, shift, rate):
+    """Returns D, s, s' and V of the proof (ext/sums/households.h, ext/mechanism/mechanism.h), from a radius in fine steps."""
+    moved = radius + 2 * (1 + root_up(d))
+    person = (moved >> shift) + 1 + root_up(d)
+    household = (int(radius * factor) >> shift) + root_up(d)
+    return moved, person, household, math.ceil(person**2 / (2 * fractions.Fraction(rate))) + 1
+
+
+def test_a_household_is_covered_by_the_charge_of_a_person():
+    """On a grid of radii, factors, dimensions and lattices, from the finest on which the radius has 53 bits to the coarsest that is used."""
+    rng = random.Random(45)
+    for _ in range(10_000):
+        factor, d = fractions.Fraction(rng.randrange(64, 64_001), 64), rng.choice([1, 2, 3, 10, rng.randrange(1, 2**20), 2**20])
+        bits = rng.randrange(2, 54)
+        radius = int(rng.randrange(2 ** (bits - 1), 2**bits) / factor) + 1
+        moved, person, household, variance = shares(factor, d, radius, rng.randrange(bits), 2.0 ** rng.randrange(-30, 20))
+        assert moved >= radius and household <= factor * person and person**2 <= 2 * 2.0**20 * variance
+
+
+DIMENSIONS = [1, 2, 3, 4, 5, 9, 10, 17, 100, 1000, 1024, 4095, 4096, 4097, 20_000]
+
+
+@pytest.mark.parametrize("factor", [1, 1.015625, 1.5, 2.5, 4, 5.625, 63.984375, 1000])
+def test_the_charge_of_all_dimensions(folder, factor):
+    """Groups and vectors of random clips. The ledger's facts are those of the proof, and the lattice of more than 4096 coordinates is
+    16 times as fine."""
+    rng = random.Random(factor)
+    for rate in (2**-20, 0.001, 0.3, 1e6):
+        asked = {}
+        story = Story([], [], factor, f"SELECT dp_tier('exact', {rate!r}, 1e15, 1e-6, 'rdp')")
+        for d in rng.sample(DIMENSIONS[:-2], 5) + rng.sample(DIMENSIONS[-2:], rate == 0.3):
+            clip = rng.choice([1, 3, rng.uniform(0.02, 2), rng.uniform(1, 1e6)])
+            kind = rng.choice(["group_count", "vec_sum"]) if d <= 4096 else "group_count"
+            parameters = {"clip": clip, **({"keys": list(range(d))} if kind == "group_count" else {"dim": d})}
+            asked[f"{kind} {d}"] = d, clip
+            story.ask(f"{kind} {d}", kind, parameters)
+        for name, (_, facts) in story.run(folder).items():
+            (granularity, shift, sensitivity, dimension, clock), (d, clip) = facts, asked[name]
+            scale = fractions.Fraction(2) ** (shift - granularity)
+            radius = math.ceil(fractions.Fraction(clip) * scale)
+            assert dimension == d and 2**52 <= clip * factor * scale <= 2**53
+            moved, person, household, variance = shares(fractions.Fraction(factor), d, radius, shift, rate)
+            assert (sensitivity, clock) == (person, variance) and household <= factor * person, name
+            assert 0.999 <= math.sqrt(clock) / 2 ** (24 if d > 4096 else 20) <= 2.001, name
