@@ -393,6 +393,14 @@ def test_dirty_reads_are_the_hosts(tmp_path):
     other.execute("ROLLBACK")
 
 
+@pytest.mark.parametrize("parameters,divided", [("mode=rw", True), ("cache=private&mode=rw", True), ("nolock=1", False), ("mode=rw&psow=0", False)])
+def test_a_file_that_is_read_in_another_way_is_read_alone(tmp_path, parameters, divided):
+    make(tmp_path / "data.db").close()
+    db = connect(f"file:{tmp_path}/data.db?{parameters}", uri=True)
+    db.execute("PRAGMA threads = 1").fetchall()
+    assert is_divided(db, "SELECT x FROM t") == divided
+
+
 # ---- one state of one file -------------------------------------------------------------------------------------------
 
 
