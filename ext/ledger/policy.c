@@ -2,7 +2,8 @@
 ** policy.c: owns the rows of dp_policy: the declarations of tables, and the wider unit (dp_within),
 ** such as the household, with its epsilon. The ledger seals these rows together with its terms and
 ** tiers, so it notices an edit of the file before a question relies on them.
-** Tests: tests/ledger/test_policy.py, tests/ledger/test_within.py
+** Tests: tests/ledger/test_policy.py, tests/ledger/test_within.py,
+** tests/ledger/test_certificate.py
 */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
 ** store.c: reads and writes the rows of releases, paths, publications and values.
 ** Tests: tests/ledger/test_crash.py, tests/release/test_series_crash.py,
-** tests/release/test_series_secrets.py, tests/mechanism/test_intervals.py
+** tests/release/test_series_secrets.py, tests/ledger/test_edits.py,
+** tests/functions/test_plan_bounds.py, tests/categories/test_symbols.py
 */
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,8 @@
 ** The tables are read on the host's own connection, because another connection cannot read every
 ** database in the same state (it may be in memory, locked or encrypted). If PRAGMA threads allows,
 ** further connections read a part where they provably see the same state (row_loop.c).
-** Tests: tests/query/test_questions.py, tests/query/test_question_neighbours.py
+** Tests: tests/query/test_questions.py, tests/query/test_question_neighbours.py,
+** tests/ledger/test_within.py
 */
 #include "query/question.h"
 

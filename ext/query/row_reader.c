@@ -1,7 +1,7 @@
 /*
 ** row_reader.c: see row_reader.h.
 ** Tests: tests/sums/test_vectors_input.py, tests/functions/test_aggregate_form.py,
-** tests/query/test_three_ways.py
+** tests/query/test_three_ways.py, tests/mechanism/test_cross_tables.py
 */
 #include "query/row_reader.h"
 

@@ -1,7 +1,7 @@
 /*
 ** schema.c: see schema.h.
 ** Tests: tests/ledger/test_policy.py, tests/query/test_questions.py,
-** tests/functions/test_public_names.py
+** tests/functions/test_public_names.py, tests/ledger/test_within.py
 */
 #include "query/schema.h"
 

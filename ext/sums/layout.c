@@ -1,6 +1,7 @@
 /*
 ** layout.c: see layout.h.
-** Tests: tests/sums/test_layout.c, tests/sums/test_clip.c, tests/sums/test_vectors_input.py
+** Tests: tests/sums/test_layout.c, tests/sums/test_clip.c, tests/sums/test_vectors_input.py,
+** tests/sums/test_within_neighbours.py, tests/mechanism/test_cross_tables.py
 */
 #include "sums/layout.h"
 
