@@ -290,6 +290,7 @@ def texts(*arguments):
     return {"".join(group) for kind, group in itertools.groupby(literals, bool) if kind}
 
 
+@pytest.mark.slow
 def test_packages_take_the_files_that_a_linker_takes(tmp_path):
     """needed.py derives the files of a library from a program's text. Random libraries, and the linker as the truth: the members of
     an archive that it takes."""

@@ -40,7 +40,7 @@ def clipped(x):
 @pytest.mark.parametrize("x", [-3, 1, 10])
 @pytest.mark.parametrize("ratio", [2, 4, 10, 60])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_95_percent_of_the_intervals_contain_the_average(mechanism, ratio, x):
     """Where the count is uncertain, an interval may contain the average more often, because no average lies outside [lo, hi]."""
     with quick_path() as path:
@@ -96,7 +96,7 @@ def allowed(statistic, width, limit):
 
 @pytest.mark.parametrize("ratio", [1, 3, 9, 30, 100])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_an_interval_holds_what_the_noise_allows(mechanism, ratio):
     with quick_path() as path:
         db = release(path, 2, ratio, mechanism)
