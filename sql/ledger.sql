@@ -129,6 +129,8 @@ CREATE TABLE dp_publication(
   cut_low      REAL,                 -- diagnose: the 95% interval of this share; NULL: the release has no total
   cut_high     REAL,
   cut_within   REAL,                 -- diagnose: cut_high holds if no unit is more than this times as large as it may be
+  wider_clipped   REAL,              -- diagnose: noisy number of wider units (dp_within) that were scaled down
+  wider_unclipped REAL,              -- diagnose: noisy number of the other wider units
   threshold    REAL,                 -- private keys: a key with a smaller noisy count is not published
   published_at TEXT NOT NULL,
   PRIMARY KEY (release_id, tier)
@@ -162,7 +164,7 @@ CREATE TABLE dp_point(
 -- The coordinates of the points. component is the index of the coordinate among the coordinates of its key.
 -- If keys are private, each point also has a row with component -1, because a point may have no keys at all.
 -- With the option diagnose, components -3 and -2 of the key '' count the units that were clipped and the
--- others, and -14 to -4 are the ladder of their sizes (sums/tally.h), if the release is a total. A series has the number of a period as the key, '0001' and so on, and the coordinates of all groups
+-- others, before them the ladder of their sizes, and before it the wider units, as far as there are any (sums/tally.h). A series has the number of a period as the key, '0001' and so on, and the coordinates of all groups
 -- as components, with those of diagnose at the end. A median has about 2000 coordinates, so this table is most of the file.
 CREATE TABLE dp_coordinate(
   point      INTEGER NOT NULL REFERENCES dp_point(id),

@@ -82,10 +82,12 @@ static int take_publication(void *context, sqlite3_stmt *row, int columns) {
   struct published *published = context;
   (void)columns;
   published->is_found = 1;
-  *published->clipping = (struct ledger_clipping){
-      number_at(row, "clipped"),   number_at(row, "unclipped"), number_at(row, "unit_stddev"),
-      number_at(row, "cut"),       number_at(row, "cut_low"),   number_at(row, "cut_high"),
-      number_at(row, "cut_within")};
+  *published->clipping =
+      (struct ledger_clipping){number_at(row, "clipped"),        number_at(row, "unclipped"),
+                               number_at(row, "unit_stddev"),    number_at(row, "cut"),
+                               number_at(row, "cut_low"),        number_at(row, "cut_high"),
+                               number_at(row, "cut_within"),     number_at(row, "wider_clipped"),
+                               number_at(row, "wider_unclipped")};
   return 1;
 }
 

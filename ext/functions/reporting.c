@@ -73,9 +73,16 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
     sqlite3_str_appendf(json, "{\"share\":%s,\"low\":%s,\"high\":%s,\"cut\":%s,",
                         NUMBER_TEXT(share.share), NUMBER_TEXT(share.low), NUMBER_TEXT(share.high),
                         NUMBER_TEXT(clipping.cut));
-    sqlite3_str_appendf(json, "\"cut_low\":%s,\"cut_high\":%s,\"cut_within\":%s,\"summary\":",
+    sqlite3_str_appendf(json, "\"cut_low\":%s,\"cut_high\":%s,\"cut_within\":%s,",
                         NUMBER_TEXT(clipping.cut_low), NUMBER_TEXT(clipping.cut_high),
                         NUMBER_TEXT(clipping.within));
+    if (!isnan(clipping.wider_clipped)) {
+      share = clipped_wider(mechanism_find(words.aggregate, release->mechanism)->noise, &clipping);
+      sqlite3_str_appendf(json, "\"wider_share\":%s,\"wider_low\":%s,\"wider_high\":%s,",
+                          NUMBER_TEXT(share.share), NUMBER_TEXT(share.low),
+                          NUMBER_TEXT(share.high));
+    }
+    sqlite3_str_appendall(json, "\"summary\":");
     json_append_string(json, sentence);
     sqlite3_str_appendall(json, "}");
     text = sqlite3_str_finish(json);
@@ -113,7 +120,7 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
   while (insert && facts_row(row, error)) {
     struct ledger_clipping clipping = {number_at(row, 2),  number_at(row, 3),  number_at(row, 4),
                                        number_at(row, 10), number_at(row, 11), number_at(row, 12),
-                                       number_at(row, 13)};
+                                       number_at(row, 13), (double)NAN,       (double)NAN};
     struct ledger_release release = {.kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
                                      .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6),
                                      .keys = (char *)(uintptr_t)sqlite3_column_text(row, 7),

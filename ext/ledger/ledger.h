@@ -147,10 +147,12 @@ struct ledger_clipping {
   ** it may be; NaN: some are larger than can be told, and the upper end is 1.
   */
   double cut, cut_low, cut_high, within;
+  /* The noisy numbers of wider units that were scaled down and that were not; NaN: none. */
+  double wider_clipped, wider_unclipped;
 };
 #define NO_CLIPPING                                                                                \
   ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN,       \
-                            (double)NAN, (double)NAN})
+                            (double)NAN, (double)NAN, (double)NAN, (double)NAN})
 
 /* What the words about the numbers of a publication depend on beside their release. */
 struct ledger_figure {

@@ -64,17 +64,18 @@ static const struct statement insert_coordinate = {
     .sql = "INSERT INTO dp_coordinate(point, key, component, value) VALUES (?, ?, ?, ?)",
     .changes = CHANGES_POINT};
 static const struct statement insert_publication = {
-    .sql = "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
-           " curve, delta, kernel, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
-           " cut_within, threshold, published_at)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+    .sql =
+        "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
+        " curve, delta, kernel, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
+        " cut_within, wider_clipped, wider_unclipped, threshold, published_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
     .changes = CHANGES_RELEASE};
 static const struct statement select_publication = {
     .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
 static const struct statement select_publications = {
     .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
-           " unit_stddev, cut, cut_low, cut_high, cut_within, curve, threshold FROM dp_publication "
-           "ORDER BY release_id"};
+           " unit_stddev, cut, cut_low, cut_high, cut_within, wider_clipped,"
+           " wider_unclipped, curve, threshold FROM dp_publication ORDER BY release_id"};
 static const struct statement select_stages = {
     .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
            " WHERE release_id = ? ORDER BY t.rate DESC"};
@@ -429,11 +430,12 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
-  return statement_run(ledger, &insert_publication, "issidddbdsdddddddd", release->id,
+  return statement_run(ledger, &insert_publication, "issidddbdsdddddddddd", release->id,
                        release->name, tier, (int64_t)clock, cost->rate, shrink, release->centre,
                        curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
                        clipping.unclipped, clipping.stddev, clipping.cut, clipping.cut_low,
-                       clipping.cut_high, clipping.within, threshold);
+                       clipping.cut_high, clipping.within, clipping.wider_clipped,
+                       clipping.wider_unclipped, threshold);
 }
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
@@ -449,20 +451,20 @@ int ledger_publications(struct ledger *ledger,
                         void *context) {
   sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
   while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 14);
-    struct ledger_publication publication = {sqlite3_column_int64(row, 0),
-                                             (const char *)sqlite3_column_text(row, 1),
-                                             (uint64_t)sqlite3_column_int64(row, 2),
-                                             sqlite3_column_double(row, 3),
-                                             sqlite3_column_double(row, 4),
-                                             sqlite3_column_double(row, 5),
-                                             sqlite3_column_double(row, 6),
-                                             {column_number(row, 7), column_number(row, 8),
-                                              column_number(row, 9), column_number(row, 10),
-                                              column_number(row, 11), column_number(row, 12),
-                                              column_number(row, 13)},
-                                             column_number(row, 15),
-                                             curve.any ? curve.values : 0};
+    struct curve curve = curve_column(ledger, row, 16);
+    struct ledger_publication publication = {
+        sqlite3_column_int64(row, 0),
+        (const char *)sqlite3_column_text(row, 1),
+        (uint64_t)sqlite3_column_int64(row, 2),
+        sqlite3_column_double(row, 3),
+        sqlite3_column_double(row, 4),
+        sqlite3_column_double(row, 5),
+        sqlite3_column_double(row, 6),
+        {column_number(row, 7), column_number(row, 8), column_number(row, 9),
+         column_number(row, 10), column_number(row, 11), column_number(row, 12),
+         column_number(row, 13), column_number(row, 14), column_number(row, 15)},
+        column_number(row, 17),
+        curve.any ? curve.values : 0};
     if (!(publication.tier ? take(context, &publication) : ledger_fail(ledger, "out of memory")))
       break;
   }

@@ -199,7 +199,7 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                 {number_or_nan(argv[16]), number_or_nan(argv[17]),
                                  number_or_nan(argv[18]), number_or_nan(argv[19]),
                                  number_or_nan(argv[20]), number_or_nan(argv[21]),
-                                 number_or_nan(argv[22])},
+                                 number_or_nan(argv[22]), (double)NAN, (double)NAN},
                                 texts[23],
                                 number_or_nan(argv[24])};
   result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
@@ -381,12 +381,16 @@ static const struct shown_column release_columns[] = {
     {0, 0, 0}};
 
 static const struct shown_column publication_columns[] = {
-    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},   {"tier", "TEXT", 0},
-    {"clock", "INTEGER", 0},      {"rate", "REAL", 0},      {"shrink", "REAL", 0},
-    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},    {"published_at", "TEXT", 0},
-    {"clipped", "REAL", 0},       {"unclipped", "REAL", 0}, {"unit_stddev", "REAL", 0},
-    {"cut", "REAL", 0},           {"cut_low", "REAL", 0},   {"cut_high", "REAL", 0},
-    {"cut_within", "REAL", 0},    {"threshold", "REAL", 0}, {0, 0, 0}};
+    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},
+    {"tier", "TEXT", 0},          {"clock", "INTEGER", 0},
+    {"rate", "REAL", 0},          {"shrink", "REAL", 0},
+    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},
+    {"published_at", "TEXT", 0},  {"clipped", "REAL", 0},
+    {"unclipped", "REAL", 0},     {"unit_stddev", "REAL", 0},
+    {"cut", "REAL", 0},           {"cut_low", "REAL", 0},
+    {"cut_high", "REAL", 0},      {"cut_within", "REAL", 0},
+    {"wider_clipped", "REAL", 0}, {"wider_unclipped", "REAL", 0},
+    {"threshold", "REAL", 0},     {0, 0, 0}};
 
 static const struct shown_column value_columns[] = {
     {"release_id", "INTEGER", 0},
@@ -614,7 +618,7 @@ static const struct audience_table audience_tables[] = {
      "t.name = p.tier",
      "published_at, release, tier",
      "tier shrink centre kernel clipped unclipped unit_stddev cut cut_low cut_high"
-     " cut_within threshold",
+     " cut_within wider_clipped wider_unclipped threshold",
      {{"release", "s.name"},
       {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
       {"published_at", DAY("p.published_at")}}},
@@ -736,7 +740,8 @@ static const struct statement cut_certificate = {.sql =
   " parts AS (SELECT r.value AS release, s.name, s.day, s.seen_at, s.discarded,"
   "   s.inner_model, (SELECT json_group_array(" CUT("p.value", "s.inner_model AND key = 'rate'",
     "'tier', 'rate', 'delta', 'shrink', 'centre', 'curve', 'kernel', 'clipped', 'unclipped',"
-    "'unit_stddev', 'cut', 'cut_low', 'cut_high', 'cut_within', 'threshold', 'published_at'") ")"
+    "'unit_stddev', 'cut', 'cut_low', 'cut_high', 'cut_within', 'wider_clipped',"
+    "'wider_unclipped', 'threshold', 'published_at'") ")"
   "     FROM json_each(r.value, '$.publications') p"
   "     WHERE json_extract(p.value, '$.tier') IN (SELECT name FROM tiers)) AS publications"
   "   FROM json_each(?2, '$.releases') r JOIN shown s ON s.id = json_extract(r.value, '$.id')),"

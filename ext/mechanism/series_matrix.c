@@ -163,7 +163,7 @@ void series_layout(struct layout *shape, const struct series *series, int replac
   if (shape->diagnoses) {
     steps = (uint64_t)((double)reach * (noise->in_sum_norm ? DIAGNOSE_PART_L1 : DIAGNOSE_PART));
     shape->diagnoses = DIAGNOSES;
-    shape->ladder = (struct ladder){(int64_t)steps, 0}; /* no total: a series grows */
+    shape->ladder = (struct ladder){(int64_t)steps, 0, 0}; /* no total: a series grows */
   }
   shape->periods = series->periods;
   shape->once = shape->distance;

@@ -468,15 +468,7 @@ struct vector_parts *rows_parts(struct rows *const *list, int count) {
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* The totals of one sum, and of its diagnoses. */
-#define MOST_NUMBERS (1 + TALLY_RUNGS + DIAGNOSES)
-
-/* Writes the totals of the ladder and of two counts: the clipped units, and the other units. */
-static void write_tally(const struct layout *shape, struct tally tally, int128 *totals) {
-  int rungs = shape->diagnoses - DIAGNOSES;
-  for (int i = 0; i < rungs; i++) totals[i] = tally.rungs[i];
-  totals[rungs] = (int128)tally.clipped * shape->ladder.steps;
-  totals[rungs + 1] = (int128)tally.whole * shape->ladder.steps;
-}
+#define MOST_NUMBERS (1 + TALLY_OWN + TALLY_COUNTS)
 
 /*
 ** Computes the totals of all coordinates of a vector. Sets *keys as vector_sum_totals() does. If
@@ -493,7 +485,8 @@ static int128 *vector_totals(struct rows *rows, const struct layout *shape,
   if (!totals || !shape->diagnoses) return totals;
   size_t count = (size_t)grid->cells * (size_t)grid->components;
   int128 *grown = realloc(totals, sizeof *totals * (count + (size_t)shape->diagnoses));
-  if (grown) write_tally(shape, vector_sum_tally(rows->vectors), grown + count);
+  struct tally tally = vector_sum_tally(rows->vectors);
+  if (grown) tally_write(&tally, &shape->ladder, shape->diagnoses, grown + count);
   if (!grown) free(totals);
   return grown;
 }
@@ -517,7 +510,8 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
     }
   } else if (!rows->vectors) {
     if (scalar_sum_total(&rows->numbers, numbers)) totals.values = numbers;
-    if (shape->diagnoses) write_tally(shape, rows->numbers.tally, numbers + 1);
+    if (shape->diagnoses)
+      tally_write(&rows->numbers.tally, &shape->ladder, shape->diagnoses, numbers + 1);
   } else {
     totals.grid = publication->grid;
     totals.values = vector_totals(rows, shape, &totals.grid, &keys);

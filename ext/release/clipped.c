@@ -46,6 +46,14 @@ struct clipped_share clipped_units(const struct noise_law *noise,
   return share_of(&ratio, mixed_half_width(noise, clipping->stddev, CONFIDENCE));
 }
 
+struct clipped_share clipped_wider(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping) {
+  struct ledger_clipping wider = {.clipped = clipping->wider_clipped,
+                                  .unclipped = clipping->wider_unclipped,
+                                  .stddev = clipping->stddev};
+  return clipped_units(noise, &wider);
+}
+
 /* Returns the share by the rungs 0 ... last. */
 static struct clipped_share share_up_to(const double *rungs, int last, double c) {
   struct ratio ratio = {0, 0, 0, 0, 0};

@@ -23,6 +23,10 @@ struct clipped_share {
 struct clipped_share clipped_units(const struct noise_law *noise,
                                    const struct ledger_clipping *clipping);
 
+/* Returns the same of wider units. If none were counted, the share is NaN. */
+struct clipped_share clipped_wider(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping);
+
 /*
 ** Sets the share of the total that was cut off, with its 95% interval, in the same way from the
 ** noisy counts of the ladder's rungs. They have the noise clipping->stddev.

@@ -18,7 +18,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-_Static_assert(LEDGER_EXTRA >= DIAGNOSES + TALLY_RUNGS,
+_Static_assert(LEDGER_EXTRA >= TALLY_OWN + TALLY_COUNTS,
                "the ledger stores what a layout diagnoses");
 
 /*
@@ -135,7 +135,8 @@ static const char *wider_refusal(const struct definition *definition) {
   if (release->max_groups) return "private keys (list public \"keys\")";
   if (definition->mechanism == &leaf_draw_mechanism)
     return "a drawn quantile (ask for \"mechanism\":\"gaussian\")";
-  if (release->diagnose) return "diagnose (leave it out)";
+  if (release->diagnose && noise && noise->in_sum_norm)
+    return "diagnose under Laplace noise (leave it out, or ask for \"mechanism\":\"gaussian\")";
   if (noise && noise->in_sum_norm)
     return "Laplace noise on several numbers (ask for \"mechanism\":\"gaussian\", or make a "
            "release "
@@ -145,8 +146,8 @@ static const char *wider_refusal(const struct definition *definition) {
 
 int definition_check_wider(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
-  int protects = definition->layout.wide && !definition->periods &&
-                 !definition->contribution.diagnose && !is_merged(&definition->release);
+  int protects =
+      definition->layout.wide && !definition->periods && !is_merged(&definition->release);
   if (!definition->household || protects) return 1;
   /* Advice: What such a release moves when a whole household is absent has no useful bound. Ask
      for what the brackets name, or keep a ledger without a wider unit for it. */

@@ -233,7 +233,7 @@ static struct ledger_clipping clipping_of(const struct publication *publication,
                                           const struct view *view, const int64_t *values) {
   const struct layout *shape = &publication->definition.layout;
   struct ledger_clipping clipping = NO_CLIPPING;
-  double counts[TALLY_RUNGS + DIAGNOSES];
+  double counts[TALLY_OWN + TALLY_COUNTS];
   double unit = ldexp((double)shape->ladder.steps, shape->fine_exponent - view->granularity);
   int count = shape->diagnoses;
   if (!count) return clipping;
@@ -242,7 +242,12 @@ static struct ledger_clipping clipping_of(const struct publication *publication,
   clipping.clipped = counts[count - 2];
   clipping.unclipped = counts[count - 1];
   clipping.stddev = published_up(ldexp(sqrt(estimate_variance(view)), -view->granularity) / unit);
-  if (count > DIAGNOSES) clipped_amount(view->noise, counts, &clipping);
+  int rungs = shape->ladder.shared ? TALLY_COUNTS : 0; /* the place of the ladder */
+  if (rungs) {
+    clipping.wider_clipped = counts[0];
+    clipping.wider_unclipped = counts[1];
+  }
+  if (count - rungs > DIAGNOSES) clipped_amount(view->noise, counts + rungs, &clipping);
   return clipping;
 }
 

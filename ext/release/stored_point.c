@@ -149,7 +149,9 @@ static int same_clipping(const struct ledger_clipping *stored,
          close_to(stored->cut, clipping->cut, 1) &&
          close_to(stored->cut_low, clipping->cut_low, 1) &&
          close_to(stored->cut_high, clipping->cut_high, 1) &&
-         close_to(stored->within, clipping->within, 1);
+         close_to(stored->within, clipping->within, 1) &&
+         close_to(stored->wider_clipped, clipping->wider_clipped, clipping->stddev) &&
+         close_to(stored->wider_unclipped, clipping->wider_unclipped, clipping->stddev);
 }
 
 static void compare_values(struct publication *publication,

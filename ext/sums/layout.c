@@ -232,17 +232,41 @@ static double most_of(const struct layout *shape, int by_unit) {
 }
 
 /*
+** The same if households are protected, too. All coordinates may change when one unit goes, because
+** those of its household are scaled by another factor.
+*/
+static void add_wide_diagnoses(struct layout *shape, const struct contribution *question,
+                               double most) {
+  double distance = (double)shape->distance, parts = most > 0 ? 2 : 1;
+  int own = DIAGNOSES + (most > 0 ? TALLY_RUNGS : 0);
+  int64_t steps = (int64_t)(distance * DIAGNOSE_PART / sqrt(parts + 2));
+  double counted = ceil(sqrt(parts) * (double)steps * (1 + 0x1p-50));
+  int128 shared = (int128)counted * (unsigned)question->household / HOUSEHOLDS_PARTS;
+  double moved = counted + 2 * (1 + ceil(sqrt(own)));
+  double sum = distance * distance + moved * moved + 2 * (double)steps * (double)steps;
+  shape->diagnoses = own + DIAGNOSES;
+  shape->touched += shape->diagnoses;
+  shape->ladder = (struct ladder){steps, most, (int64_t)shared};
+  shape->distance = (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
+}
+
+/*
 ** Adds the two counts of units and the ladder to the layout (layout.h). Under 'replace', a unit can
 ** move from one count to the other, so that both counts change. On the ladder, a unit is at two
 ** rungs.
 */
-static void add_diagnoses(struct layout *shape, int by_unit, int replace) {
+static void add_diagnoses(struct layout *shape, const struct contribution *question, int by_unit,
+                          int replace) {
   double most = most_of(shape, by_unit);
   double distance = (double)shape->distance, changes = (replace ? 2 : 1) * (most > 0 ? 2 : 1);
+  if (shape->wide) {
+    add_wide_diagnoses(shape, question, most);
+    return;
+  }
   double part = shape->is_l1 ? DIAGNOSE_PART_L1 / changes : DIAGNOSE_PART / sqrt(changes);
   shape->diagnoses = DIAGNOSES + (most > 0 ? TALLY_RUNGS : 0);
   shape->touched += (replace ? 2 : 1) * (most > 0 ? 3 : 1);
-  shape->ladder = (struct ladder){(int64_t)(distance * part), most};
+  shape->ladder = (struct ladder){(int64_t)(distance * part), most, 0};
   if (shape->is_l1) {
     shape->distance += (uint64_t)changes * (uint64_t)shape->ladder.steps;
   } else {
@@ -332,7 +356,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   if (question->ways) {
     make_tables(shape, question, by_unit, replace);
     if (question->household) add_households(shape, question, by_unit, replace);
-    if (question->diagnose) add_diagnoses(shape, by_unit, replace);
+    if (question->diagnose) add_diagnoses(shape, question, by_unit, replace);
     return;
   }
   shape->selects = family->counts_if_private && is_private(question);
@@ -364,7 +388,7 @@ void layout_make(struct layout *shape, const struct contribution *question, int 
   if (family->statistic == STATISTIC_NUMBER && question->nonnegative) shape->blocks[0].spread = 1;
   shape->distance = distance_of(shape, replace);
   if (question->household) add_households(shape, question, by_unit, replace);
-  if (question->diagnose) add_diagnoses(shape, by_unit, replace);
+  if (question->diagnose) add_diagnoses(shape, question, by_unit, replace);
 }
 
 void layout_narrow(struct layout *shape, double clip) {

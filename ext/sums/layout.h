@@ -260,9 +260,10 @@ struct layout {
   int block_count;
   struct block blocks[2];
   /*
-  ** The number of coordinates after those of all cells: 0, or with the option diagnose first the
-  ** ladder (tally.h), if the release is a total that has one, and then DIAGNOSES counts, of the
-  ** units that were clipped and of the other units. Each unit adds ladder.steps to one count.
+  ** The number of coordinates after those of all cells: 0, or with the option diagnose (tally.h)
+  ** the counts of clipped and of other households, if there are any, then the ladder, if the
+  ** release is a total that has one, and then DIAGNOSES counts, of the units that were clipped and
+  ** of the other units. Each unit adds ladder.steps to one count.
   */
   int diagnoses;
   struct ladder ladder;
@@ -299,7 +300,10 @@ struct layout {
 ** With the option diagnose, a unit also adds w = ladder.steps to one of two counts, and at most as
 ** much to a ladder (tally.h). With these k = 1 or 2 parts, a distance D of neighbours becomes
 ** sqrt(D^2 + k w^2), or sqrt(D^2 + 2 k w^2) if a unit is replaced; in the sum norm D + k w or
-** D + 2 k w. w is chosen so that the distance grows by less than 5%, and with it the noise.
+** D + 2 k w. w is chosen so that the distance grows by less than 5%, and with it the noise. With
+** households, these k parts are bounded like a unit's vector: with b = sqrt(k) w and n coordinates,
+** a unit moves them by at most b + 2 (1 + sqrt(n)), and a household by at most b f. A unit also
+** moves one household from one count to the other, which is w sqrt(2).
 **
 ** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
 ** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.

@@ -116,6 +116,7 @@ struct late {
 struct totals_of {
   struct scalar_sum sum;
   int128 *shared;
+  struct partitioned_sums *tallies; /* of the households (tally.h), with the option diagnose */
   struct late late[LATE];
   int late_count;
 };
@@ -130,14 +131,30 @@ static void add_late(struct totals_of *totals) {
   totals->late_count = 0;
 }
 
+/* Adds a unit to the tally, or to that of its household. Returns 0 when out of memory. */
+static int note_unit(struct totals_of *totals, struct identity unit, int128 steps, int128 bounded) {
+  struct scalar_sum *sum = &totals->sum;
+  const struct ladder *ladder = &sum->bounds.ladder;
+  double before = 0, after = 0;
+  if (ladder->most > 0) { /* the conversions take time */
+    before = (double)lattice_magnitude(steps);
+    after = (double)lattice_magnitude(bounded);
+  }
+  int64_t household = totals->tallies ? households_find(sum->households, unit) : HOUSEHOLD_NONE;
+  if (household != HOUSEHOLD_NONE)
+    return tally_share(totals->tallies, household, ladder, bounded != steps, before, after);
+  tally_add(&sum->tally, ladder, bounded != steps, before, after);
+  sum->tally.households_whole++;
+  return 1;
+}
+
 /* Bounds the total of a unit (U1), and adds it to the sum of its household or of all units. */
 static int take_total(void *context, struct identity unit, uint32_t cell, const int128 *steps) {
   struct totals_of *totals = context;
   struct scalar_sum *sum = &totals->sum;
   (void)cell;
   int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
-  tally_add(&sum->tally, &sum->bounds.ladder, bounded != *steps, (double)lattice_magnitude(*steps),
-            (double)lattice_magnitude(bounded));
+  if (!note_unit(totals, unit, *steps, bounded)) return 0;
   if (!totals->shared) {
     sum->total += bounded;
     return 1;
@@ -154,7 +171,9 @@ static void add_households(struct totals_of *totals) {
   int64_t most = totals->sum.bounds.wide;
   add_late(totals);
   for (size_t i = 0; i < count; i++) {
-    household_project(&totals->shared[i], 1, most, 0);
+    int was_clipped = household_project(&totals->shared[i], 1, most, 0);
+    totals->sum.tally.households_clipped += was_clipped;
+    totals->sum.tally.households_whole -= was_clipped;
     totals->sum.total += totals->shared[i];
   }
 }
@@ -165,9 +184,14 @@ int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
   if (accumulator->units) totals.sum.tally = (struct tally){.whole = 0};
   if (has_shared)
     totals.shared = calloc(households_count(accumulator->households) + 1, sizeof *totals.shared);
-  int is_whole = (totals.shared || !has_shared) &&
+  int has_tallies = has_shared && accumulator->bounds.ladder.shared;
+  if (has_tallies) totals.tallies = partitioned_sums_open(&accumulator->units->secret, 1, 0);
+  int is_whole = (totals.shared || !has_shared) && (totals.tallies || !has_tallies) &&
                  (!accumulator->units || scalar_sum_records(accumulator, take_total, &totals));
   add_households(&totals);
+  if (is_whole && has_tallies)
+    is_whole = tally_bound(&totals.sum.tally, totals.tallies, &accumulator->bounds.ladder);
+  partitioned_sums_close(totals.tallies);
   free(totals.shared);
   *total = totals.sum.total;
   accumulator->tally = totals.sum.tally;

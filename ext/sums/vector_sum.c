@@ -418,6 +418,7 @@ void vector_sum_close(struct vector_sum *vectors) {
   }
   cross_sums_close(vectors->tables);
   partitioned_sums_close(vectors->shared);
+  partitioned_sums_close(vectors->tallies);
   const struct scratch *scratch = &vectors->scratch;
   void *arrays[] = {vectors->row,    vectors->totals, scratch->items,  scratch->chosen,
                     scratch->slots,  scratch->places, scratch->values, vectors->steps,

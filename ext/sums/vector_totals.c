@@ -29,8 +29,7 @@ int vector_scratch_reserve(struct vector_sum *vectors, size_t records) {
       !memory_resize(&scratch->slots, sizeof *scratch->slots * room) ||
       !memory_resize(&scratch->places, sizeof *scratch->places * places) ||
       !memory_resize(&scratch->values, sizeof *scratch->values * values) ||
-      (vectors->full &&
-       !memory_resize(&vectors->full_list, sizeof *vectors->full_list * room)))
+      (vectors->full && !memory_resize(&vectors->full_list, sizeof *vectors->full_list * room)))
     return 0;
   scratch->room = room;
   return 1;
@@ -59,7 +58,11 @@ int vector_totals_grow(struct vector_sum *vectors, size_t coordinates) {
 static int open_households(struct vector_sum *vectors) {
   const struct layout *shape = vectors->shape;
   partitioned_sums_close(vectors->shared);
+  partitioned_sums_close(vectors->tallies);
+  vectors->tallies = 0;
   vectors->shared = partitioned_sums_open(&vectors->secret, vectors->components, 0);
+  if (shape->ladder.shared) vectors->tallies = partitioned_sums_open(&vectors->secret, 1, 0);
+  if (shape->ladder.shared && !vectors->tallies) return 0;
   if (shape->ways && vectors->cut)
     memset(vectors->cut, 0, sizeof *vectors->cut * (size_t)shape->coordinates);
   if (shape->ways && !vectors->cut)
@@ -214,6 +217,16 @@ static double size_of(const struct vector_sum *vectors, size_t count) {
   return (double)sum;
 }
 
+/* Adds a unit to the tally, or to that of its household. Returns 0 when out of memory. */
+static int note_unit(struct vector_sum *vectors, int clipped, double before, double after) {
+  const struct ladder *ladder = &vectors->shape->ladder;
+  if (vectors->tallies && vectors->household != HOUSEHOLD_NONE)
+    return tally_share(vectors->tallies, vectors->household, ladder, clipped, before, after);
+  tally_add(&vectors->tally, ladder, clipped, before, after);
+  vectors->tally.households_whole++;
+  return 1;
+}
+
 /* The counts that only select private keys do not matter for the tally. */
 static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
   const struct layout *shape = vectors->shape;
@@ -239,7 +252,7 @@ static int add_matrix(struct vector_sum *vectors, size_t count, int clipped) {
     }
     clipped |= clip_block(shape, &shape->blocks[1], scratch->values, end, vectors->components);
   }
-  tally_add(&vectors->tally, &shape->ladder, clipped, before, size_of(vectors, end * components));
+  if (!note_unit(vectors, clipped, before, size_of(vectors, end * components))) return 0;
   if (vectors->household != HOUSEHOLD_NONE) return add_to_household(vectors, scratch->places, end);
   for (size_t i = 0; i < end + counts; i++) {
     int128 *total = &vectors->totals[scratch->places[i]];
@@ -275,7 +288,7 @@ static int add_to_full(struct vector_sum *vectors, size_t count, int clipped) {
   find_full(vectors, count);
   if (!cross_sums_clip(vectors->tables, vectors->full_list, scratch->values, count, &clipped))
     return 0;
-  tally_add(&vectors->tally, &vectors->shape->ladder, clipped, before, size_of(vectors, numbers));
+  if (!note_unit(vectors, clipped, before, size_of(vectors, numbers))) return 0;
   if (vectors->household != HOUSEHOLD_NONE) {
     for (size_t i = 0; i < count; i++) scratch->places[i] = scratch->slots[i];
     return add_to_household(vectors, scratch->places, count);
@@ -292,12 +305,19 @@ int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped) {
 
 static int join_household(void *context, struct identity household, uint32_t place,
                           const int128 *values) {
-  struct vector_sum *vectors = context;
-  return partitioned_sums_add(vectors->shared, household, place, values);
+  return partitioned_sums_add(context, household, place, values);
 }
 
 int vector_households_join(struct vector_sum *vectors, struct vector_sum *others) {
-  return partitioned_sums_each(others->shared, join_household, vectors);
+  return partitioned_sums_each(others->shared, join_household, vectors->shared) &&
+         (!vectors->tallies ||
+          partitioned_sums_each(others->tallies, join_household, vectors->tallies));
+}
+
+/* Notes a household that was scaled down. All of them count as whole before (tally_bound()). */
+static void note_household(struct vector_sum *vectors, int was_clipped) {
+  vectors->tally.households_clipped += was_clipped;
+  vectors->tally.households_whole -= was_clipped;
 }
 
 /* Bounds the sum of a household and adds it to the totals. */
@@ -315,10 +335,12 @@ static int take_household(void *context, const record_word *const *list, size_t 
     if (!cross_sums_project(vectors->tables, vectors->full_list, scratch->values, count,
                             shape->wide, vectors->cut, &fits))
       return 0;
+    note_household(vectors, !fits);
     if (fits) add_late(vectors, count);
     return 1;
   }
-  household_project(scratch->values, count * components, shape->wide, !shape->family->is_linear);
+  note_household(vectors, household_project(scratch->values, count * components, shape->wide,
+                                            !shape->family->is_linear));
   for (size_t i = 0; i < count; i++)
     for (size_t j = 0; j < components; j++)
       vectors->totals[scratch->slots[i] + j] += scratch->values[i * components + j];
@@ -327,7 +349,9 @@ static int take_household(void *context, const record_word *const *list, size_t 
 
 int vector_households_add(struct vector_sum *vectors) {
   return !vectors->households ||
-         partitioned_sums_each_unit(vectors->shared, take_household, vectors);
+         (partitioned_sums_each_unit(vectors->shared, take_household, vectors) &&
+          (!vectors->tallies ||
+           tally_bound(&vectors->tally, vectors->tallies, &vectors->shape->ladder)));
 }
 
 /* ---- the keys that a unit keeps (V3) --------------------------------------------------------- */

@@ -61,6 +61,8 @@ struct vector_sum {
   const struct households *households; /* the wider units; null: none */
   int64_t household;                   /* of the unit that is being added, or HOUSEHOLD_NONE */
   struct partitioned_sums *shared;     /* the sums of the households; their cells are coordinates */
+  struct partitioned_sums
+      *tallies;             /* what the units of a household tell (tally.h), with diagnose */
   int128 *cut;              /* cross tables: coordinates of the households that were scaled down */
   int is_added;             /* the totals have all units already (vector_sum.h) */
   struct vector_sum *first; /* the vector whose cells this one uses (vector_sum.h), or null */

@@ -200,6 +200,7 @@ KEYS = '"keys":[0,1,2,3]'
     ("group_count", "SELECT age FROM patient", '{"clip":1,"mechanism":"laplace",' + KEYS + "}", "Laplace noise on several numbers"),
     ("avg", "SELECT age FROM patient", '{"lo":0,"hi":9,"mechanism":"laplace"}', "Laplace noise on several numbers"),
     ("vec_sum", "SELECT '[1,2]' FROM patient", '{"dim":2,"clip":9,"mechanism":"laplace"}', "Laplace noise on several numbers"),
+    ("count", "SELECT age FROM patient", '{"clip":9,"mechanism":"laplace","diagnose":true}', "diagnose under Laplace noise"),
     ("count_distinct", "SELECT '2026-01' FROM patient", '{"name":"s","periods":["2026-01","2026-02"]}', "a series"),
     ("choice", "SELECT age FROM patient", '{"candidates":[0,1,2]}', "this kind"),
 ])

@@ -172,6 +172,8 @@ ATTRIBUTES = {"ward": ["a", "b", "3"], "sex": [0, 1], "year": [0, 1, 2]}
 CELLS = {"group_count": "SELECT k AS ward, unit % 2 AS sex, unit / 2 % 3 AS year FROM t",
          "group_avg": "SELECT k AS ward, unit % 2 AS sex, unit / 2 % 3 AS year, x FROM t"}
 WAYS = {"group_count ways": {"clip": 2, "keys": ATTRIBUTES, "ways": 2}, "group_avg ways": {"clip": 2, "lo": -3, "hi": 5, "keys": ATTRIBUTES, "ways": 3}}
+DIAGNOSED = {f"{kind} diagnosed": {**(WAYS.get(f"{kind} ways") or PARAMETERS[kind][0]), "diagnose": True}
+             for kind in ("count", "sum", "avg", "histogram", "median", "vec_sum", "group_sum", "group_count_distinct", "group_count", "group_avg")}
 LAPLACE = {f"{kind} laplace": {**PARAMETERS[kind][0], "mechanism": "laplace"} for kind in ("count", "count_distinct", "sum")}
 
 
@@ -192,8 +194,8 @@ def random_people(rng):
 
 def ask_all(story, names):
     for name in names:
-        kind, parameters = name.split()[0], dict({**ALLOWED, **LAPLACE, **WAYS}[name])
-        story.ask(name, kind, parameters, CELLS.get(kind) if name in WAYS else None)
+        kind, parameters = name.split()[0], dict({**ALLOWED, **LAPLACE, **WAYS, **DIAGNOSED}[name])
+        story.ask(name, kind, parameters, CELLS.get(kind) if "ways" in parameters else None)
     return story
 
 
@@ -209,7 +211,7 @@ def test_a_person_and_a_household(folder, seed):
     rng = random.Random(seed)
     factor = rng.choice([1, 1.25, 2, 4, 10])
     for laplace in (False, True):
-        names = list(LAPLACE if laplace else {**ALLOWED, **WAYS})
+        names = list(LAPLACE if laplace else {**ALLOWED, **WAYS, **DIAGNOSED})
         tier = "SELECT dp_tier('exact', 1e3, 1e15, 0, 'pure')" if laplace else "SELECT dp_tier('exact', 1e6, 1e15, 1e-6, 'rdp')"
         people, rows = random_people(rng)
         person = rng.choice(people) if seed % 2 else people[0]
