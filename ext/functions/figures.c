@@ -465,7 +465,7 @@ struct wanted {
 /* Reports that a release has no intervals of noise, or returns 1. */
 static int has_interval(struct ledger *ledger, const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  const struct mechanism *mechanism = mechanism_of(release);
   struct error *error = ledger_error(ledger);
   if (strcmp(release->state, "released") != 0)
     return error_set(error, "release '%s' is %s", release->name, release->state);

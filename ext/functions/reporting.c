@@ -30,7 +30,7 @@ static int share_of(const struct ledger_release *release, const struct ledger_cl
                     const char *unit, int by_unit, struct clipped_share *share,
                     struct clipping_words *words) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  const struct mechanism *mechanism = mechanism_of(release);
   if (!mechanism || !mechanism->noise) return 0;
   int is_private = (aggregate->takes & 1u << P_SELECT) && !release->keys;
   *words = (struct clipping_words){unit,          by_unit,    aggregate,

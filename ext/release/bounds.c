@@ -54,11 +54,9 @@ int bounds_counts_read(struct bounds_counts *counts, struct session *session, co
   } else if (definition_describe(&publication, 0) &&
              ledger_publication_find(ledger, release->id, tier, &position->clock) &&
              ledger_path_read(ledger, release, definition_grid(&publication), &path)) {
-    for (int i = 0; i < path.count && !is_read; i++) {
-      if (strcmp(path.points[i].tier, tier) != 0) continue;
-      read_point(counts, &publication, path.points[i].values);
-      is_read = 1;
-    }
+    const struct ledger_point *point = path_point(&path, tier);
+    if (point) read_point(counts, &publication, point->values);
+    is_read = point != 0;
   }
   ledger_path_free(&path);
   publish_clear(&publication);

@@ -208,7 +208,7 @@ int definition_layout(struct publication *publication, int keys, int replace) {
 
 int definition_keys(const struct ledger_release *release) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+  const struct mechanism *mechanism = mechanism_of(release);
   int width = mechanism && aggregate->family->has_keys
                   ? layout_width(mechanism_family(mechanism, aggregate->family), release->size, 0)
                   : 1;
@@ -220,6 +220,12 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   if (publication->definition.periods)
     return (struct ledger_grid){0, 0, shape->coordinates + shape->diagnoses, 0};
   return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
+}
+
+const struct ledger_point *path_point(const struct ledger_path *path, const char *tier) {
+  for (int i = 0; i < path->count; i++)
+    if (strcmp(path->points[i].tier, tier) == 0) return &path->points[i];
+  return 0;
 }
 
 struct view definition_view(const struct publication *publication) {

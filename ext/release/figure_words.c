@@ -447,9 +447,7 @@ char *figure_component(const struct ledger_release *release, int component) {
 /* Says how much was cut off, and how many units were cut down, where this is known. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_clipping *clipping) {
-  const struct aggregate *aggregate = aggregate_find(figure->release->kind);
-  const struct mechanism *mechanism =
-      aggregate ? mechanism_find(aggregate, figure->release->mechanism) : 0;
+  const struct mechanism *mechanism = mechanism_of(figure->release);
   if (!mechanism || !mechanism->noise || isnan(clipping->stddev)) return;
   struct clipped_share share = clipped_units(mechanism->noise, clipping);
   int has_amount = !isnan(clipping->cut), has_share = !isnan(share.share);

@@ -266,6 +266,11 @@ const struct mechanism *mechanism_find(const struct aggregate *aggregate, const 
   return 0;
 }
 
+const struct mechanism *mechanism_of(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  return aggregate ? mechanism_find(aggregate, release->mechanism) : 0;
+}
+
 int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error) {
   struct known_names known = {.asked = name};
   for (int i = 0; mechanisms[i]; i++)

@@ -121,6 +121,9 @@ const struct aggregate *aggregate_find(const char *kind);
 */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
+/* Returns the mechanism of a stored release, or null if this version does not know one of them. */
+const struct mechanism *mechanism_of(const struct ledger_release *release);
+
 /* Reports an unknown mechanism, and lists those of the kind. Always returns 0. */
 int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error);
 

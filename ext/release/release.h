@@ -413,6 +413,9 @@ double definition_shrink(const struct publication *publication);
 */
 int definition_same_lattice(const struct publication *publication);
 
+/* Returns the point that a path has for a tier, or null. */
+const struct ledger_point *path_point(const struct ledger_path *path, const char *tier);
+
 /* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication);
 

@@ -539,11 +539,10 @@ int series_points(struct publication *publication, int64_t **values) {
   *values = 0;
   int found =
       definition_describe(publication, definition_keys(release)) && read_path(publication, &path);
-  for (int i = 0; i < path.count && found; i++) {
-    if (strcmp(path.points[i].tier, tier) != 0) continue;
-    *values = grow(publication, &path.points[i],
-                   (size_t)path.grid.cells * coordinates_of(publication), 0);
-    publication->position.clock = path.points[i].clock;
+  const struct ledger_point *point = found ? path_point(&path, tier) : 0;
+  if (point) {
+    *values = grow(publication, point, (size_t)path.grid.cells * coordinates_of(publication), 0);
+    publication->position.clock = point->clock;
   }
   publication->grid = (struct ledger_grid){0, path.grid.cells, path.grid.components, 0};
   ledger_path_free(&path);

@@ -28,8 +28,7 @@ static int read_point(struct publication *publication, double confidence, enum i
   *path = (struct ledger_path){0};
   if (!definition_describe(publication, definition_keys(release))) return 0;
   if (ledger_path_read(ledger, release, definition_grid(publication), path)) {
-    for (int i = 0; i < path->count; i++)
-      if (strcmp(path->points[i].tier, tier) == 0) point = &path->points[i];
+    point = path_point(path, tier);
     publication->grid = path->grid;
   }
   if (point) {
@@ -198,9 +197,7 @@ static void check_path(struct publication *publication,
   int (*paid)(struct publication *, uint64_t, const double *) =
       procedure_of(&publication->definition)->paid;
   if (ledger_path_read(ledger, release, definition_grid(publication), &path)) {
-    const struct ledger_point *point = 0;
-    for (int i = 0; i < path.count; i++)
-      if (strcmp(path.points[i].tier, published->tier) == 0) point = &path.points[i];
+    const struct ledger_point *point = path_point(&path, published->tier);
     publication->grid = path.grid;
     if (!definition_same_keys(publication)) {
       ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);

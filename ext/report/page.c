@@ -12,7 +12,6 @@
 #include "os/process.h"
 #include "page_html.h"
 #include "page_sql.h"
-#include "report/page.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT3

@@ -66,6 +66,12 @@ int export_write(sqlite3 *facts, const char *file, const struct ledger *ledger,
 */
 char *page_write(sqlite3 *facts, const char *tier, struct error *error);
 
+/*
+** Fills a template with the tables of a database (template.c says how a template looks). Returns
+** the text, which the caller frees, or null with an error.
+*/
+char *template_fill(const char *text, sqlite3 *facts, struct error *error);
+
 /* SQL for the names that the owner may give in the option "order": releases and series. */
 extern const char page_names_sql[];
 

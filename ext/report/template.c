@@ -15,7 +15,6 @@
 */
 #include <string.h>
 
-#include "report/page.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT3

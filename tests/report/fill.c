@@ -1,5 +1,4 @@
 /* fill.c: an extension with the SQL function fill(template), for test_template.py. */
-#include "report/page.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT1
