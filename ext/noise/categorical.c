@@ -60,7 +60,6 @@ int categorical_flip(const int64_t *utility, uint32_t *order, size_t count, uint
     size_t other = i + (size_t)below(&random, count - i);
     uint32_t next = order[other];
     order[other] = order[i];
-    order[i] = next;
     int taken = accepts(&random, highest, utility[next], exponent);
     if (taken && !found) *chosen = next;
     found |= taken;

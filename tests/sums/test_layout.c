@@ -429,6 +429,31 @@ static void bins_of_values(void) {
   }
 }
 
+/* A unit's vector of norm B moves the point of its household by at most B + 2 (1 + sqrt(d)). */
+static void a_unit_moves_its_household(void) {
+  int bounded = 0;
+  for (int run = 0; run < 2000; run++) {
+    struct contribution question = {.family = families[run % (KEY_TREE + 1)],
+                                    .low = -1,
+                                    .high = 1,
+                                    .clip = 1 + 9 * uniform(),
+                                    .size = 2 << random_bits() % 8,
+                                    .keys = 1 + (int)(random_bits() % 100),
+                                    .household = HOUSEHOLDS_PARTS + (int)(random_bits() % 5000)};
+    struct layout shape;
+    layout_make(&shape, &question, 1, 0);
+    if (!shape.wide) continue;
+    long double reach = (long double)shape.blocks[0].reach;
+    long double most = reach + 2 * (1 + sqrtl(shape.touched)),
+                distance = (long double)shape.distance;
+    CHECK(distance >= most && distance < most + 3, "run %d: %Lg, not %Lg", run, distance, most);
+    CHECK((long double)shape.wide == floorl(reach * question.household / HOUSEHOLDS_PARTS),
+          "run %d", run);
+    bounded++;
+  }
+  CHECK(bounded > 500, "%d layouts for households", bounded);
+}
+
 int main(void) {
   RUN(sizes);
   RUN(reaches);
@@ -437,5 +462,6 @@ int main(void) {
   RUN(cones_of_vectors_and_products);
   RUN(centred_values);
   RUN(bins_of_values);
+  RUN(a_unit_moves_its_household);
   FINISH();
 }
