@@ -1,7 +1,7 @@
 /*
 ** vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
 ** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py,
-** tests/sums/test_vector_parts.c
+** tests/sums/test_vector_parts.c, tests/sums/test_within_neighbours.py
 */
 #include "sums/vector_sum.h"
 
