@@ -8,6 +8,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "sums/allowance.h"
 #include "sums/identity.h"
 
 static struct secret secret;
@@ -189,6 +190,20 @@ static void equal_keys_are_one_identity(void) {
     CHECK(identity_same(pairs[i].a, pairs[i].b) == pairs[i].are_one, "pair %d", i);
 }
 
+/*
+** The names in a book of allowances are digests of identities. Two names may have the same last 8
+** bytes. A name that comes twice is refused.
+*/
+static void allowances_tell_names_apart(void) {
+  static const unsigned char key[ALLOWANCE_SECRET];
+  for (int equal = 0; equal < 2; equal++) {
+    unsigned char bytes[2 * ALLOWANCE_BYTES] = {equal ? 0 : 1};
+    struct allowances *book = allowances_open(key, 1000);
+    CHECK(book && allowances_load(book, bytes, sizeof bytes) == !equal, "equal: %d", equal);
+    allowances_close(book);
+  }
+}
+
 int main(void) {
   if (sodium_init() < 0) return 1; /* needed by randombytes_buf() */
   RUN(short_texts_are_sums_of_products);
@@ -196,5 +211,6 @@ int main(void) {
   RUN(both_halves_tell_texts_apart);
   RUN(kinds_and_secrets);
   RUN(equal_keys_are_one_identity);
+  RUN(allowances_tell_names_apart);
   FINISH();
 }
