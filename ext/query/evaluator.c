@@ -267,8 +267,8 @@ static int add_view(struct evaluator *evaluator, const char *name, int *is_there
                !(evaluator->texts = sqlite3_mprintf("%z;%s", evaluator->texts, sql))) {
       added = error_set_memory(error);
     } else if (run_own(evaluator, sql) != SQLITE_OK) {
-      added = error_set(error, "cannot evaluate view '%s': %s", name,
-                        sqlite3_errmsg(evaluator->db));
+      added =
+          error_set(error, "cannot evaluate view '%s': %s", name, sqlite3_errmsg(evaluator->db));
     } else {
       added = add_named(evaluator, sql, error);
     }
@@ -457,9 +457,8 @@ int evaluator_open(struct evaluator **out, sqlite3 *host, const struct ledger_po
   if (rest) *rest = tail;
   evaluator->length = (int)(tail - sql);
   if (evaluator->length && sql[evaluator->length - 1] == ';') evaluator->length--;
-  evaluator->is_by_row =
-      is_one_select && row_text_read(&evaluator->rows, sql, evaluator->length,
-                                     &evaluator->functions, role_of, evaluator);
+  evaluator->is_by_row = is_one_select && row_text_read(&evaluator->rows, sql, evaluator->length,
+                                                        &evaluator->functions, role_of, evaluator);
   return 1;
 }
 
@@ -668,4 +667,3 @@ enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int kee
 double evaluator_instructions(const struct evaluator *evaluator) {
   return statement_bytes(evaluator) / (16 + sizeof(void *));
 }
-

@@ -58,7 +58,7 @@ enum { COLUMN_NAMED = 1, COLUMN_SEARCHED = 2, COLUMN_READ = 4 };
 /* A declared table that the question names. */
 struct evaluator_table {
   const struct ledger_declaration *declaration;
-  struct route route;    /* route.tables[0] holds the facts of this table */
+  struct route route; /* route.tables[0] holds the facts of this table */
   /*
   ** For each column: 0 if the question does not read it, or else the bits above. All columns of a
   ** key WITHOUT ROWID count as read.
@@ -100,7 +100,7 @@ int evaluator_tables_register(sqlite3 *db, struct evaluator_tables *all);
 
 /* Callers read the members of the first part, and may set is_interrupted and context. */
 struct evaluator {
-  sqlite3 *db; /* callers may run statements on it that read no table */
+  sqlite3 *db;                    /* callers may run statements on it that read no table */
   struct evaluator_tables tables; /* that the question names */
   const char *sql;                /* belongs to the caller */
   int length;                     /* of the text without a semicolon at its end */
@@ -116,8 +116,8 @@ struct evaluator {
   ** evaluates only questions row by row.
   */
   int counts_steps;
-  size_t count; /* the number of results, including those that were not kept */
-  struct error error; /* of EVALUATION_FAILED */
+  size_t count;                  /* the number of results, including those that were not kept */
+  struct error error;            /* of EVALUATION_FAILED */
   int (*is_interrupted)(void *); /* is called from time to time: the question ends if it is not 0 */
   void *context;
 

@@ -163,7 +163,7 @@ static void give_cell(const struct unit_rows *rows, sqlite3_context *context, si
 ** odd number reads all rows. So does a search for an integer of at least LARGE, if a row has an odd
 ** number.
 */
-#define LARGE 1e12
+#define LARGE      1e12
 #define DIGITS_OFF 2e-14 /* the relative error of a text of 15 digits, and some room */
 
 struct hashed {
@@ -323,8 +323,7 @@ static int index_on(struct unit_rows *rows, const int *columns, int count) {
     if (memcmp(rows->indices[i].columns, made.columns, sizeof made.columns) == 0 &&
         rows->indices[i].count == count)
       return i;
-  struct row_index *grown =
-      realloc(rows->indices, sizeof *grown * (size_t)(rows->index_count + 1));
+  struct row_index *grown = realloc(rows->indices, sizeof *grown * (size_t)(rows->index_count + 1));
   if (!grown) return -1;
   rows->indices = grown;
   grown[rows->index_count] = made;
@@ -417,7 +416,7 @@ static uint32_t find_first(struct unit_rows *rows, int number, sqlite3_value **v
 
 /* Returns the row of a search after `row`, or NO_ROW. */
 static uint32_t find_next(const struct unit_rows *rows, const struct row_search *search,
-                        uint32_t row) {
+                          uint32_t row) {
   if (search->index) return same_hash(search->index, search->index->next[row], search->hash);
   return row + 1 < rows->count ? row + 1 : NO_ROW;
 }

@@ -76,8 +76,8 @@ static int add_key(struct foreign_keys *keys, const char *of, sqlite3_stmt *row,
 static int keys_read(struct foreign_keys *keys, sqlite3 *db, struct error *error) {
   sqlite3_stmt *table, *row;
   *keys = (struct foreign_keys){0};
-  int going = schema_prepare(
-      db, &table, 1, "SELECT name FROM main.sqlite_master WHERE type = 'table'", "", error);
+  int going = schema_prepare(db, &table, 1,
+                             "SELECT name FROM main.sqlite_master WHERE type = 'table'", "", error);
   while (going && sqlite3_step(table) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(table, 0);
     if (!name) going = error_set_memory(error);
@@ -177,8 +177,7 @@ static int check_column(struct check *check, const struct ledger_declaration *of
         error, "column '%s' of table '%s' refers to %s.%s, but a link needs the key %s.%s",
         key->column, of->table, facts.name, target, facts.name, facts.columns[facts.unique].name);
   } else if (!of->parent && other && other->role == POLICY_PROTECTED &&
-             (other->parent || !other->unit_column ||
-              !is_same(other->unit_column, target))) {
+             (other->parent || !other->unit_column || !is_same(other->unit_column, target))) {
     going = error_set(error,
                       "column '%s' of table '%s' is no unit, because it refers to table '%s', "
                       "whose rows belong to units (dp_protect(%Q, %Q, %Q))",
@@ -378,11 +377,11 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
           ? sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", child->name, key->column)
           : sqlite3_mprintf("SELECT dp_protect(%Q, %Q, %Q)", child->name, key->column, other->name);
   if (!declaration) return error_set_memory(error);
-  return add_row(rows, child->name, declaration,
-                 sqlite3_mprintf("%s refers to %s%s", key->column, other->name,
-                                 choices > 1 ? "; choose one of these: a row protects one unit"
-                                             : ""),
-                 error);
+  return add_row(
+      rows, child->name, declaration,
+      sqlite3_mprintf("%s refers to %s%s", key->column, other->name,
+                      choices > 1 ? "; choose one of these: a row protects one unit" : ""),
+      error);
 }
 
 /*
@@ -468,8 +467,7 @@ static int plan_from(struct row_list *rows, struct planned *planned, int unit,
   char *declaration =
       sqlite3_mprintf("SELECT dp_protect(%Q, %Q)", facts->name, facts->columns[facts->unique].name);
   if (!declaration) return error_set_memory(error);
-  int going =
-      add_row(rows, facts->name, declaration, sqlite3_mprintf("each row is a unit"), error);
+  int going = add_row(rows, facts->name, declaration, sqlite3_mprintf("each row is a unit"), error);
   for (int distance = 0; going && find_layer(planned, distance); distance++)
     going = add_layer(rows, planned, distance + 1, error);
   for (int i = 0; i < planned->count && going; i++)

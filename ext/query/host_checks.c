@@ -120,8 +120,8 @@ static int check(sqlite3 *db, const char *name, int (*order)(const char *, const
 }
 
 int own_collations_check(sqlite3 *db, struct error *error) {
-  return check(db, "BINARY", order_binary, error) &&
-         check(db, "NOCASE", order_nocase, error) && check(db, "RTRIM", order_rtrim, error);
+  return check(db, "BINARY", order_binary, error) && check(db, "NOCASE", order_nocase, error) &&
+         check(db, "RTRIM", order_rtrim, error);
 }
 
 /* ---- columns that are shown ------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /*
 ** loops.h: for this room: what brings the rows of a question to the sums, row by row (row_loop.c)
-** or by unit (unit_loop.c), and checks of the connection that reads them (host_checks.c).
+** or by unit (unit_loop.c), checks of the connection that reads them (host_checks.c), and the wider
+** units of a ledger.
 */
 #ifndef DIFFUSE_QUERY_LOOPS_H
 #define DIFFUSE_QUERY_LOOPS_H
@@ -135,5 +136,33 @@ int safe_columns_check(sqlite3 *db, const struct route *route, const unsigned ch
 ** NULL. Returns 0 also if one of the statements does not compile.
 */
 int column_is_shown(sqlite3 *db, const char *select, const char *nothing);
+
+/* ---- wider units (wider_units.c) ------------------------------------------------------------- */
+
+struct wider_units {
+  struct collector *collector;
+  struct route route; /* of the table that declares the wider unit */
+  int column;         /* of its first table */
+  sqlite3_stmt *row;  /* collects units and wider units; null: the ledger has no wider unit */
+  struct households *households;
+};
+
+/*
+** Checks that the schema still says what was declared, and that the units compare like those of a
+** question, `unit`. Compiles the statement that reads the table, and locks it as the tables of the
+** question. Does nothing if the policy has no wider unit. Returns 1, or 0 with the error set. The
+** caller must call wider_units_close(), even after an error.
+*/
+int wider_units_open(struct wider_units *wider, struct collector *collector,
+                     const struct ledger_policy *policy, const struct table_column *unit,
+                     struct error *error);
+void wider_units_close(struct wider_units *wider);
+
+/*
+** Reads the table and lets `rows`, which are open and empty, bound the wider units. `wider` must
+** live as long as `rows`. Returns 1, or 0 with the error set; `after` is the end of the message.
+*/
+int wider_units_read(struct wider_units *wider, struct rows *rows, const char *after,
+                     struct error *error);
 
 #endif

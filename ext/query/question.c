@@ -20,7 +20,6 @@
 #include "query/limits.h"
 #include "query/loops.h"
 #include "query/question_text.h"
-#include "query/wider_units.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
@@ -39,12 +38,12 @@ struct question {
   struct unit_loop loop;     /* the loop on the host's connection */
   const struct table_column *unit_column; /* of one of its tables; null: each row is a unit */
   struct wider_units wider;               /* the wider units, if the ledger has some */
-  struct readers *readers;    /* further connections to the file; null if the host reads alone */
-  sqlite3_stmt *begun;        /* a statement that keeps the database in one state (U3) */
-  sqlite3_stmt *probe;        /* a statement that shows whether the host is interrupted */
+  struct readers *readers; /* further connections to the file; null if the host reads alone */
+  sqlite3_stmt *begun;     /* a statement that keeps the database in one state (U3) */
+  sqlite3_stmt *probe;     /* a statement that shows whether the host is interrupted */
   int is_by_row; /* each result comes from one row of one table: all units at once will do */
-  struct time_limit time;     /* its thread runs from question_open() on */
-  int limits[8];              /* the limits of the host's connection: see `lifted` */
+  struct time_limit time; /* its thread runs from question_open() on */
+  int limits[8];          /* the limits of the host's connection: see `lifted` */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -222,8 +221,8 @@ static int counts_nobody(const struct question *question, int has_value) {
   struct evaluator *evaluator = question->evaluator;
   int last = evaluator->columns - 1;
   evaluator_limit_memory(evaluator, NOBODY_BYTES);
-  int counts = evaluator_run(evaluator, NOBODY_STEPS, 1) == EVALUATION_DONE &&
-               evaluator->count == 1;
+  int counts =
+      evaluator_run(evaluator, NOBODY_STEPS, 1) == EVALUATION_DONE && evaluator->count == 1;
   for (int i = 0; counts && i <= last; i++)
     counts = is_nothing(evaluator_row(evaluator, 0)[i], !has_value || i < last);
   evaluator_skip(evaluator);
@@ -278,69 +277,76 @@ static int open_publics(struct question *question, const char *sql, const char *
   return going;
 }
 
+/*
+** Sets the number of columns that the question must give. Returns their names, for messages. A
+** count of units ignores what the rows give.
+*/
+static const char *name_columns(struct question *question, const struct request *request,
+                                int *ignores) {
+  static const char *const of_series[] = {"period", "period, x", "period, key", "period, key, x"};
+  const struct places *places = &request->aggregate->places;
+  struct unit_loop *loop = &question->loop;
+  const char *names;
+  loop->columns = aggregate_columns(request->aggregate, 0, &names);
+  *ignores = !loop->columns;
+  if (request->cross_keys) {
+    loop->columns += request->cross_keys->count - 1;
+    names = places->value ? "the attributes of keys, x" : "the attributes of keys";
+  }
+  if (request->periods) {
+    loop->columns++;
+    names = of_series[2 * (places->key > 0) + (places->value > 0)];
+  }
+  return names;
+}
+
+/* Checks that the host's connection can read what an evaluator's query names, as it is meant. */
+static int check_reading(const struct question *question, const struct evaluator *evaluator,
+                         struct error *error) {
+  return own_functions_check(question->collector->db, &evaluator->used, error) &&
+         lock_tables(question, evaluator, error);
+}
+
 int question_open(struct question **out, struct collector *collector, struct ledger *ledger,
                   const struct request *request, struct error *error) {
-  const struct aggregate *aggregate = request->aggregate;
-  const struct procedure *procedure = aggregate->procedure;
-  struct question_limits limits = question_limits_of(request);
-  int has_publics = procedure && procedure->publics && procedure->publics(request) > 0;
-  *out = 0;
   static const char probe[] =
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
       " SELECT count(*) FROM n";
-  struct question *question = calloc(1, sizeof *question);
+  const struct procedure *procedure = request->aggregate->procedure;
+  int has_publics = procedure && procedure->publics && procedure->publics(request) > 0, ignores;
+  struct question *question = *out = calloc(1, sizeof *question);
   if (!question) return error_set_memory(error);
+  struct unit_loop *loop = &question->loop;
   question->collector = collector;
   question->ledger = ledger;
-  question->loop.db = collector->db;
-  question->loop.after = "";
-  question->loop.by_row = ledger_protects(ledger) == LEDGER_ROWS;
-  *out = question;
+  loop->db = collector->db;
+  loop->after = "";
+  loop->by_row = ledger_protects(ledger) == LEDGER_ROWS;
+  loop->takes_one = !request->aggregate->family->has_states;
+  loop->limits = question_limits_of(request);
   for (int i = 0; i < LIFTED; i++)
     question->limits[i] = sqlite3_limit(collector->db, lifted[i], INT_MAX);
-  int going = read_policy(question);
-  const char *names, *rest = 0;
-  question->loop.columns = aggregate_columns(aggregate, 0, &names);
-  int ignores = !question->loop.columns; /* a count of units ignores what else the rows give */
-  if (request->cross_keys) {
-    question->loop.columns += request->cross_keys->count - 1;
-    names = aggregate->places.value ? "the attributes of keys, x" : "the attributes of keys";
-  }
-  if (request->periods) {
-    static const char *const lists[] = {"period", "period, x", "period, key", "period, key, x"};
-    question->loop.columns++;
-    names = lists[2 * (aggregate->places.key > 0) + (aggregate->places.value > 0)];
-  }
-  question->loop.takes_one = !aggregate->family->has_states;
-  if (going && !question->loop.takes_one) question->readers = readers_open(collector);
-  if (going) going = begin(question, error) && own_collations_check(collector->db, error);
-  if (going)
-    going = evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
-                           question->loop.columns, ignores, names, has_publics ? &rest : 0, error);
-  if (going && rest) going = open_publics(question, rest, names, error);
-  if (going)
-    going = own_functions_check(collector->db, &question->evaluator->used, error);
-  if (going && question->publics)
-    going = own_functions_check(collector->db, &question->publics->used, error);
-  if (going) going = lock_tables(question, question->evaluator, error);
-  if (going && question->publics) going = lock_tables(question, question->publics, error);
-  if (going && request->cross_keys) going = check_attributes(question, request->cross_keys, error);
-  if (going) going = find_streams(question, error);
-  if (going)
-    going = wider_units_open(&question->wider, collector, &question->policy,
-                             question->unit_column, error);
-  if (going && !question->evaluator->counts_steps && !question->is_by_row)
-    going = cannot_count("", error);
-  question->loop.limits = limits;
-  if (going) leave_out_long_values(question, limits.bytes);
-  if (going) going = prepare_streams(question, error);
-  if (going) going = check_count(question, request, error);
-  if (going) going = unit_loop_prepare_helpers(&question->loop, error);
-  if (going)
-    going =
-        unit_loop_prepare(ledger_caller(question->ledger), probe, 1, "", &question->probe, error);
-  return going && time_limit_open(&question->time, limits.seconds, collector->db,
-                                  question->evaluator->db, error);
+  const char *names = name_columns(question, request, &ignores), *rest = 0;
+  if (!read_policy(question)) return 0;
+  if (!loop->takes_one) question->readers = readers_open(collector);
+  if (!begin(question, error) || !own_collations_check(collector->db, error) ||
+      !evaluator_open(&question->evaluator, collector->db, &question->policy, request->sql,
+                      loop->columns, ignores, names, has_publics ? &rest : 0, error) ||
+      (rest && !open_publics(question, rest, names, error)) ||
+      !check_reading(question, question->evaluator, error) ||
+      (question->publics && !check_reading(question, question->publics, error)) ||
+      (request->cross_keys && !check_attributes(question, request->cross_keys, error)) ||
+      !find_streams(question, error) ||
+      !wider_units_open(&question->wider, collector, &question->policy, question->unit_column,
+                        error))
+    return 0;
+  if (!question->evaluator->counts_steps && !question->is_by_row) return cannot_count("", error);
+  leave_out_long_values(question, loop->limits.bytes);
+  return prepare_streams(question, error) && check_count(question, request, error) &&
+         unit_loop_prepare_helpers(loop, error) &&
+         unit_loop_prepare(ledger_caller(ledger), probe, 1, "", &question->probe, error) &&
+         time_limit_open(&question->time, loop->limits.seconds, collector->db,
+                         question->evaluator->db, error);
 }
 
 void question_close(struct question *question) {

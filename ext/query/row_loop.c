@@ -143,10 +143,10 @@ static int columns_are_shown(const struct row_loop *loop, sqlite3 *db,
                                   facts->name, loop->unit, facts->name, loop->unit, facts->name);
   for (int i = 0; i < facts->count && shown; i++) {
     if (!table->used[i] && i != unit) continue;
-    char *select = sqlite3_mprintf("WITH \"%w\" AS (SELECT *, NULL AS %s FROM main.\"%w\")"
-                                   " SELECT \"%w\" FROM \"%w\"",
-                                   facts->name, loop->unit, facts->name, facts->columns[i].name,
-                                   facts->name);
+    char *select =
+        sqlite3_mprintf("WITH \"%w\" AS (SELECT *, NULL AS %s FROM main.\"%w\")"
+                        " SELECT \"%w\" FROM \"%w\"",
+                        facts->name, loop->unit, facts->name, facts->columns[i].name, facts->name);
     shown = nothing && select && column_is_shown(db, select, nothing);
     sqlite3_free(select);
   }
@@ -236,7 +236,7 @@ static int run(const struct row_loop *loop, struct collector *collector, sqlite3
 struct ranges {
   unsigned count;
   int64_t starts[MOST_RANGES]; /* the first rowid of each range, in order */
-  sqlite3_stmt *begun;  /* a statement that keeps the transaction of the connection open */
+  sqlite3_stmt *begun;         /* a statement that keeps the transaction of the connection open */
 };
 
 /* A connection, its thread, and its rows. */
@@ -260,7 +260,7 @@ typedef int do_task(void *context, struct reader *reader, unsigned task, struct 
 struct readers {
   struct collector *collector; /* of the host's connection */
   const struct row_loop *loop;
-  const struct secret *secret;     /* of the rows of all connections */
+  const struct secret *secret; /* of the rows of all connections */
   struct ranges ranges;
   int count; /* the number of readers */
   struct reader *list;
@@ -600,8 +600,7 @@ static void start_threads(struct readers *readers) {
 static int read_rows(const struct reader *reader, int64_t from, int64_t to, struct error *error) {
   sqlite3_bind_int64(reader->statement, 1, from);
   sqlite3_bind_int64(reader->statement, 2, to);
-  int rc =
-      run(reader->readers->loop, reader->collector, reader->statement, reader->rows, error);
+  int rc = run(reader->readers->loop, reader->collector, reader->statement, reader->rows, error);
   sqlite3_reset(reader->statement); /* the error has been reported */
   return rc;
 }

@@ -352,9 +352,9 @@ char *table_definition(const struct table_facts *facts) {
 static int find_mark(sqlite3 *db, const char *table, const char *mark, int *found,
                      struct error *error) {
   sqlite3_stmt *row;
-  int going = schema_prepare(
-      db, &row, 2, "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'", "",
-      error);
+  int going = schema_prepare(db, &row, 2,
+                             "SELECT name, tbl_name FROM main.sqlite_master WHERE type = 'trigger'",
+                             "", error);
   *found = 0;
   while (going && !*found && sqlite3_step(row) == SQLITE_ROW)
     *found = strcmp(text_of(row, 0), mark) == 0 && sqlite3_stricmp(text_of(row, 1), table) == 0;
@@ -363,7 +363,7 @@ static int find_mark(sqlite3 *db, const char *table, const char *mark, int *foun
 
 /* Checks M1 for a table whose facts and definition were read. */
 static int check_mark(sqlite3 *db, const struct table_facts *facts, const char *definition,
-                 const struct ledger_declaration *declaration, struct error *error) {
+                      const struct ledger_declaration *declaration, struct error *error) {
   int found;
   if (!find_mark(db, facts->name, declaration->mark, &found, error)) return 0;
   if (!found)
@@ -385,8 +385,8 @@ int public_table_read(struct table_facts *facts, sqlite3 *db,
                       const struct ledger_declaration *declaration, struct error *error) {
   if (!table_facts_read(facts, db, declaration->table, error)) return 0;
   char *definition = table_definition(facts);
-  int going = definition ? check_mark(db, facts, definition, declaration, error)
-                         : error_set_memory(error);
+  int going =
+      definition ? check_mark(db, facts, definition, declaration, error) : error_set_memory(error);
   sqlite3_free(definition);
   return going;
 }

@@ -23,7 +23,7 @@ struct token {
   const char *at; /* null: no token */
   int size;
   int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
-  int partner; /* the other parenthesis, or -1 */
+  int partner;      /* the other parenthesis, or -1 */
   enum shown shown; /* how much of a bound value it is */
 };
 

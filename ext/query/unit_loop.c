@@ -139,8 +139,7 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
   int going = unit_loop_prepare(loop->db, sql, 1, loop->after, &loop->compare, error);
   sqlite3_free(sql);
   sqlite3_stmt *row = 0;
-  if (!going || !unit_loop_prepare(loop->evaluator->db, "SELECT NULL", 1,
-                                   loop->after, &row, error))
+  if (!going || !unit_loop_prepare(loop->evaluator->db, "SELECT NULL", 1, loop->after, &row, error))
     return 0;
   if (sqlite3_step(row) == SQLITE_ROW)
     loop->nothing = sqlite3_value_dup(sqlite3_column_value(row, 0));
@@ -179,8 +178,7 @@ int unit_loop_take(const struct unit_loop *loop, const struct unit_stream *strea
 }
 
 /* An integer is not copied, which saves an allocation for each unit. */
-static int choose(struct unit_loop *loop, const struct unit_stream *stream,
-                     struct error *error) {
+static int choose(struct unit_loop *loop, const struct unit_stream *stream, struct error *error) {
   sqlite3_value_free(loop->unit);
   loop->unit = 0;
   if (sqlite3_column_type(stream->row, 0) == SQLITE_INTEGER) {
