@@ -444,6 +444,8 @@ char *figure_component(const struct ledger_release *release, int component) {
   return is_empty ? sqlite3_mprintf("") : written;
 }
 
+#define NARROW 0.1 /* the widest interval of a share that one number stands for */
+
 /* Says how much was cut off, and how many units were cut down, where this is known. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_clipping *clipping) {
@@ -455,8 +457,11 @@ static void append_cut(sqlite3_str *text, const struct figure *figure,
   sqlite3_str_appendall(text, "; ");
   if (has_amount && isnan(clipping->within)) {
     sqlite3_str_appendf(text, "at least %d%% was cut off", (int)floor(100 * clipping->cut_low));
-  } else if (has_amount) {
+  } else if (has_amount && clipping->cut_high - clipping->cut_low <= NARROW) {
     sqlite3_str_appendf(text, "about %d%% was cut off", clipping_percent(clipping->cut));
+  } else if (has_amount) {
+    sqlite3_str_appendf(text, "%d%% to %d%% was cut off", (int)floor(100 * clipping->cut_low),
+                        (int)ceil(100 * clipping->cut_high));
   }
   if (has_amount && has_share) sqlite3_str_appendall(text, ", from ");
   if (!has_share) return;
