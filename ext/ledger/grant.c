@@ -228,10 +228,9 @@ static int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /*
-** Returns the amounts that the tier `inner` must reserve, so that it can pay for every charge that
-** fits `amount` at the tier `outer`. If `amount` is, say, a tenth of the outer tier's rate_limit,
-** the inner tier reserves a tenth of its own slack_limit, because the slack limits of two tiers are
-** independent.
+** Returns the amounts with which the tier `inner` can pay for every charge that fits `amount` at
+** the tier `outer`. If `amount` is a tenth of the outer tier's rate_limit, `inner` reserves a tenth
+** of its own slack_limit, because the slack limits of two tiers are independent.
 */
 static struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
                                    const struct ledger_tier *inner) {

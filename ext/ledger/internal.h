@@ -67,14 +67,10 @@ struct ledger {
   struct prepared file_statements[STATEMENT_SLOTS]; /* the statements on `file` */
 };
 
-/* Sets the error unless one is set already. The format is that of sqlite3_mprintf. Returns 0. */
+/* Set the error unless one is set already, and return 0. The format is that of sqlite3_mprintf. */
 int ledger_fail(struct ledger *ledger, const char *format, ...);
-
-/* Reports that the ledger is damaged, with the name of the table. Returns 0. */
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
-
-/* Sets the error to the last SQLite error of the private connection. Returns 0. */
-int ledger_fail_sqlite(struct ledger *ledger);
+int ledger_fail_sqlite(struct ledger *ledger); /* the last error of the private connection */
 
 /*
 ** Checks the length of a name or label, which the error calls `what`. Null is no name, and passes.
@@ -87,9 +83,7 @@ int ledger_check_name(struct ledger *ledger, const char *what, const char *name)
 */
 int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size);
 
-/* Returns whether two texts are equal, or both null. */
-int same_texts(const char *a, const char *b);
-
+int same_texts(const char *a, const char *b); /* null equals null */
 int ledger_is_memory(const struct ledger *ledger);
 
 /*
@@ -98,7 +92,7 @@ int ledger_is_memory(const struct ledger *ledger);
 */
 int ledger_is_inherited(const struct ledger *ledger);
 
-/* Sets the members heeds_host and is_patient, which decide how the following transactions wait. */
+/* Sets the members that decide how the following transactions wait. */
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
 
 /*
@@ -177,7 +171,7 @@ int statement_discrepancy(struct ledger *ledger, const struct statement *stateme
 /* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
 int statements_prepare(struct ledger *ledger);
 
-/* Resets all statements, and rolls back the transaction if one is open. Keeps the lock. */
+/* Resets all statements, and rolls back an open transaction. Keeps the lock. */
 void statements_end(struct ledger *ledger);
 void statements_finalize(struct ledger *ledger);
 
@@ -238,15 +232,12 @@ int connection_start(struct ledger *ledger);
 void connection_close(struct ledger *ledger);
 
 /*
-** Checks that the connection was not inherited by fork() (L6), and that the file was not deleted or
-** replaced while the connection was open.
+** Fails if the connection was inherited by fork() (L6), or its file deleted or replaced meanwhile.
 */
 int connection_check(struct ledger *ledger);
 
-/* Returns whether the header of the open file marks it as a ledger. */
+/* What the header of the open file says: whether it is a ledger, and the number of its format. */
 int connection_is_ledger(struct ledger *ledger);
-
-/* Returns the format number of the open file. */
 int connection_format(struct ledger *ledger);
 
 /*
@@ -255,7 +246,6 @@ int connection_format(struct ledger *ledger);
 */
 int connection_set_journal(struct ledger *ledger);
 
-/* Reads the terms of an open connection. */
 int connection_read_terms(struct ledger *ledger);
 
 /*
@@ -334,17 +324,13 @@ double budget_used(const struct ledger_tier *tier, const struct budget *budget);
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);
 
 /*
-** Returns the epsilon that a tier has spent so far, rounded up. It belongs to the tier's delta
-** without the parts that are set aside for key selection and lattice slack. `curve` is the sum of
-** the tier's curves (null: no curves).
+** Returns the epsilon that a tier has spent, for its delta without what is set aside for key
+** selection and lattice slack, rounded up. `curve`: the sum of its curves, or null.
 */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 
-/*
-** Returns how many times a tier can still pay an amount in addition to what it has spent; infinity
-** if the amount is 0.
-*/
+/* Returns how many times a tier can still pay an amount; infinity if the amount is 0. */
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
                       const struct budget *amount);
 
@@ -380,9 +366,8 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
 #define TIER_PERIOD "(SELECT period FROM dp_tier WHERE name = ?1)"
 
 /*
-** Returns the largest number of periods of an outer tier that can overlap one period of an inner
-** tier. Null means a period that never ends. Returns 0 if there is no largest number, because the
-** inner period never ends and the outer periods do.
+** Returns the largest number of periods of an outer tier that can overlap one of an inner tier.
+** Null never ends. Returns 0 if there is none: the inner period never ends, and the outer ones do.
 */
 int period_overlaps(const char *inner, const char *outer);
 
@@ -393,34 +378,25 @@ int period_is_over(struct ledger *ledger);
 int period_enter(struct ledger *ledger, const char *tier, const char *start);
 
 /*
-** Starts the current period of every tier whose rate is at least `rate` and whose period is over.
-** Sets *entered to 1 if there was such a tier. The caller must then update releases_left.
+** Starts the current period of every tier whose rate is at least `rate` and whose period is over,
+** and sets *entered to 1 if there is one. The caller must then update releases_left.
 */
 int periods_enter(struct ledger *ledger, double rate, int *entered);
 
 /*
-** If a tier has a period, appends three members to a JSON object. `period` is the kind of period.
-** `per_period` is the budget of one period. `all_periods` is the guarantee for all periods until
-** now: the epsilon and delta if the whole budget was spent in each of these periods.
+** If a tier has a period, appends to a JSON object: `period`, its kind; `per_period`, the budget of
+** one; and `all_periods`, the epsilon and delta if the whole budget was spent in each of the
+** periods until now.
 */
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
-/*
-** Writes the name of the tier's current period, such as 'January 2026', to `name`. Writes '' if the
-** tier has no periods.
-*/
+/* Writes the name of the tier's current period, such as 'January 2026', or ''. */
 void period_name(struct ledger *ledger, const struct ledger_tier *tier, char *name, size_t size);
 
-/*
-** Returns the first day of the period that a tier has entered, or null if the tier has no periods.
-** The caller calls sqlite3_free().
-*/
+/* Returns the first day of the period that a tier has entered, or null. The caller frees it. */
 char *period_entered(struct ledger *ledger, const char *tier);
 
-/*
-** Returns whether a period of the tier can begin on the day `start`, which is null for a tier
-** without periods.
-*/
+/* Returns whether a period of the tier can begin on a day (null: the tier has no periods). */
 int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, const char *start);
 
 /* ---- grants, and what is left beside them (grant.c) ------------------------------------------ */
@@ -441,17 +417,13 @@ int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent);
 
-/*
-** Makes a payment at a tier from the amounts that the connection's grant has reserved there. Sets
-** an error and returns 0 if the payment does not fit.
-*/
+/* Pays from the amounts that the connection's grant has reserved at a tier, or fails. */
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                 const struct payment *payment);
 
 /*
-** Reserves amounts for the grants at a new tier. The owner has just paid, at the new tier, for
-** everything that the nearest outer tier has paid. The new tier reserves, for each grant, what the
-** grant still holds at the outer tier. Fails if the new tier has too little budget.
+** Reserves at a new tier, for each grant, what it still holds at the nearest outer tier, for whose
+** charges the owner has just paid. Fails if the new tier has too little budget.
 */
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_tier *outer);
@@ -460,10 +432,7 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count);
 int all_budgets_left(struct ledger *ledger);
 
-/*
-** Returns how many further releases of weight 1 at tiers[at] every paying tier, tiers[0] to
-** tiers[at], can afford. Returns -1 on failure.
-*/
+/* Returns how many releases of weight 1 at tiers[at] all tiers that pay can afford, or -1. */
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at);
 
 /* Returns whether a name is '<grant>/<name>' and this grant exists. */
@@ -475,12 +444,10 @@ int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int co
 /* ---- the wider unit (policy.c) --------------------------------------------------------------- */
 
 /*
-** Returns the epsilon of a wider unit for a total rate, or for a total of pure epsilons if `rate`
-** is 0, rounded up. It belongs to the same delta as the tier's. NaN if `factor` is 0.
+** The epsilon of a wider unit, for the same delta as the tier's and rounded up: for a total rate
+** (or 0) and a total of pure epsilons, or for the whole budget of a tier. NaN if `factor` is 0.
 */
 double wider_epsilon(const struct ledger_tier *tier, double rate, double pure, double factor);
-
-/* Returns the same for the whole budget of a tier. */
 double wider_budget(const struct ledger_tier *tier, double factor);
 
 /* ---- charges (charge.c) ---------------------------------------------------------------------- */
@@ -513,8 +480,8 @@ void charge_hash(const char *previous, const struct charge *charge, char hash[HA
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
 
 /*
-** Returns the rate that a tier owes for a release: that of its innermost publication at the tier or
-** outside it, or 0.
+** Returns the rate of the innermost publication of a release at a tier or outside it, which the
+** tier owes for it; or 0.
 */
 double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate);
 
@@ -546,16 +513,10 @@ int releases_verify(struct ledger *ledger);
 /* Reads key, component, value, stddev, low and high from the first columns of a row. */
 struct ledger_value value_read(sqlite3_stmt *row);
 
-/*
-** Registers the SQL functions display(), figure(), component() and exact() on a private connection.
-*/
+/* Registers display(), figure(), component() and exact() on a private connection. */
 int views_register(struct ledger *ledger, sqlite3 *db);
 
-/*
-** Returns a copy of a certificate (certificate.c) that contains only what the audience of a tier
-** may know. The caller calls sqlite3_free(). Returns null on error. Call this function inside a
-** transaction.
-*/
+/* Returns a copy of a certificate with what the audience of a tier may know, or null on error. */
 char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier);
 
 #endif

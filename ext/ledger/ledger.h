@@ -275,8 +275,8 @@ int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int
 
 /*
 ** In a transaction of their own: creates a tier, unless the same tier exists already; drops a tier
-** that has no charges, permanently; keeps what the owner chose for the page of a tier, a JSON
-** object ('{}': nothing), unless the ledger has the same.
+** that has no charges, permanently; keeps what the owner chose for the page of a tier
+** (null: of all), a JSON object ('{}': nothing), unless the ledger has the same.
 */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
@@ -748,19 +748,22 @@ void ledger_caller_end(struct ledger *ledger);
 
 /* ---- reading tables for the host (views.c) -------------------------------------------------- */
 
-/* A column that the host sees. `sql` is the expression that computes it; null: it is stored. */
+/*
+** A column that the host sees. `sql` is the expression that computes it for the owner; null: it is
+** stored. `seen` is the expression for the members of a tier; null: they get NULL.
+*/
 struct shown_column {
-  const char *name, *type, *sql;
+  const char *name, *type, *sql, *seen;
 };
 
 /* A table that the host may see. */
 struct ledger_table {
   const char *name;
   const struct shown_column *columns; /* up to a null name */
-  const char *shown; /* SQL condition for the rows that the host may see; null: all rows */
-  const char *order; /* SQL order of the rows; null: any order */
-  /* 1: the table holds totals of periods; read it after ledger_read_periods(). */
-  int by_period;
+  const char *shown;                  /* a condition for the owner's rows; null: all rows */
+  const char *order;                  /* null: any order */
+  int by_period; /* 1: it holds totals of periods; read it after ledger_read_periods() */
+  const char *seen, *seen_order; /* the FROM clause for the members of a tier (views.c) */
 };
 extern const struct ledger_table ledger_tables[];
 extern const int ledger_table_count;

@@ -337,184 +337,6 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
   return !error_is_set(ledger->error);
 }
 
-/* ---- the tables ------------------------------------------------------------------------------ */
-
-/*
-** Hides the publications and values of failed and discarded releases, so that the rows with one
-** name all belong to one release. It looks up one release for each row, so that a row of one
-** release is found without reading the others.
-*/
-#define LIVE                                                                                       \
-  "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
-  " AND r.state IN ('failed', 'discarded'))"
-
-static const struct shown_column tier_columns[] = {
-    {"name", "TEXT", 0},         {"rate", "REAL", 0},       {"epsilon", "REAL", 0},
-    {"delta", "REAL", 0},        {"delta_keys", "REAL", 0}, {"accountant", "TEXT", 0},
-    {"filter_order", "REAL", 0}, {"rate_limit", "REAL", 0}, {"created_at", "TEXT", 0},
-    {"period", "TEXT", 0},       {"pure_limit", "REAL", 0}, {0, 0, 0}};
-
-static const struct shown_column release_columns[] = {
-    {"id", "INTEGER", 0},
-    {"name", "TEXT", 0},
-    {"kind", "TEXT", 0},
-    {"mechanism", "TEXT", 0},
-    {"clip", "REAL", 0},
-    {"dimension", "INTEGER", 0},
-    {"granularity", "INTEGER", 0},
-    {"sensitivity", "INTEGER", 0},
-    {"weight", "REAL", 0},
-    {"slack", "REAL", 0},
-    {"options", "TEXT", OPTIONS_SQL("dp_release", "1")},
-    {"keys", "TEXT", 0},
-    {"model", "TEXT", 0},
-    {"sql", "TEXT", 0},
-    {"tables", "TEXT", 0},
-    {"state", "TEXT", 0},
-    {"created_at", "TEXT", 0},
-    {"ways", "TEXT", 0},
-    {"multipliers", "TEXT", 0},
-    {"periods", "TEXT", 0},
-    {"statement", "TEXT", 0},
-    {"until", "REAL", 0},
-    {"least", "REAL", 0},
-    {0, 0, 0}};
-
-static const struct shown_column publication_columns[] = {
-    {"release_id", "INTEGER", 0}, {"release", "TEXT", 0},
-    {"tier", "TEXT", 0},          {"clock", "INTEGER", 0},
-    {"rate", "REAL", 0},          {"shrink", "REAL", 0},
-    {"centre", "REAL", 0},        {"kernel", "TEXT", 0},
-    {"published_at", "TEXT", 0},  {"clipped", "REAL", 0},
-    {"unclipped", "REAL", 0},     {"unit_stddev", "REAL", 0},
-    {"cut", "REAL", 0},           {"cut_low", "REAL", 0},
-    {"cut_high", "REAL", 0},      {"cut_within", "REAL", 0},
-    {"wider_clipped", "REAL", 0}, {"wider_unclipped", "REAL", 0},
-    {"threshold", "REAL", 0},     {0, 0, 0}};
-
-static const struct shown_column value_columns[] = {
-    {"release_id", "INTEGER", 0},
-    {"release", "TEXT", 0},
-    {"tier", "TEXT", 0},
-    {"key", "TEXT", 0},
-    {"component", "INTEGER", 0},
-    {"value", "REAL", 0},
-    {"stddev", "REAL", 0},
-    {"low", "REAL", 0},
-    {"high", "REAL", 0},
-    {"display", "TEXT",
-     "(SELECT " DISPLAY_SQL("dp_value", "low",
-                            "high") " FROM dp_release r WHERE r.id = release_id)"},
-    {"figure", "TEXT",
-     "(SELECT " FIGURE_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
-    {"label", "TEXT",
-     "(SELECT " LABEL_SQL("dp_value") " FROM dp_release r WHERE r.id = release_id)"},
-    {0, 0, 0}};
-
-static const struct shown_column charge_columns[] = {
-    {"id", "INTEGER", 0},   {"release_id", "INTEGER", 0},
-    {"release", "TEXT", 0}, {"tier", "TEXT", 0},
-    {"rate", "REAL", 0},    {"curve", "BLOB", 0},
-    {"delta", "REAL", 0},   {"slack", "REAL", 0},
-    {"at", "TEXT", 0},      {"hash", "TEXT", 0},
-    {"period", "TEXT", 0},  {"grant_name", "TEXT", 0},
-    {"kind", "TEXT", 0},    {0, 0, 0}};
-
-static const struct shown_column policy_columns[] = {
-    {"table_name", "TEXT", 0},   {"role", "TEXT", 0},
-    {"unit_column", "TEXT", 0},  {"parent", "TEXT", 0},
-    {"created_at", "TEXT", 0},   {"wider", "TEXT", 0},
-    {"wider_column", "TEXT", 0}, {"factor", "REAL", 0},
-    {"wider_at", "TEXT", 0},     {0, 0, 0}};
-
-static const struct shown_column rdp_columns[] = {{"tier", "TEXT", 0},
-                                                  {"alpha", "REAL", 0},
-                                                  {"spent", "REAL", 0},
-                                                  {"allowed", "REAL", 0},
-                                                  {0, 0, 0}};
-
-static const struct shown_column budget_columns[] = {{"tier", "TEXT", 0},
-                                                     {"epsilon", "REAL", 0},
-                                                     {"delta", "REAL", 0},
-                                                     {"spent_epsilon", "REAL", 0},
-                                                     {"remaining_epsilon", "REAL", 0},
-                                                     {"spent_rate", "REAL", 0},
-                                                     {"spent_delta", "REAL", 0},
-                                                     {"releases", "INTEGER", 0},
-                                                     {"releases_left", "INTEGER", 0},
-                                                     {"period_start", "TEXT", 0},
-                                                     {"period_end", "TEXT", 0},
-                                                     {"wider_epsilon", "REAL", 0},
-                                                     {0, 0, 0}};
-
-static const struct shown_column grant_columns[] = {{"name", "TEXT", 0},
-                                                    {"tier", "TEXT", 0},
-                                                    {"share", "REAL", 0},
-                                                    {"questions", "INTEGER", 0},
-                                                    {"diffuse", "TEXT", 0},
-                                                    {"pad_ms", "INTEGER", 0},
-                                                    {"seconds", "REAL", 0},
-                                                    {"steps", "REAL", 0},
-                                                    {"bytes", "REAL", 0},
-                                                    {"created_at", "TEXT", 0},
-                                                    {0, 0, 0}};
-
-static const struct shown_column reserve_columns[] = {
-    {"grant_name", "TEXT", 0},     {"tier", "TEXT", 0},
-    {"reserved", "REAL", 0},       {"spent", "REAL", 0},
-    {"reserved_delta", "REAL", 0}, {"spent_delta", "REAL", 0},
-    {"charges", "INTEGER", 0},     {0, 0, 0}};
-
-static const struct shown_column page_columns[] = {
-    {"tier", "TEXT", 0}, {"options", "TEXT", 0}, {0, 0, 0}};
-
-const struct ledger_table ledger_tables[] = {
-    {"dp_tier", tier_columns, 0, "rate DESC", 0}, /* the innermost tier first */
-    {"dp_release", release_columns, 0, "rowid", 0},
-    {"dp_publication", publication_columns, LIVE, "rowid", 0},
-    {"dp_value", value_columns, LIVE, "rowid", 0},
-    {"dp_charge", charge_columns, 0, "rowid", 0},
-    {"dp_policy", policy_columns, 0, "rowid", 0},
-    {"dp_rdp", rdp_columns, 0, 0, 1},
-    {"dp_budget", budget_columns, 0, "rowid", 1},
-    {"dp_grant", grant_columns, 0, "rowid", 0},
-    {"dp_reserve", reserve_columns, 0, "rowid", 0},
-    {"dp_page", page_columns, 0, "rowid", 0},
-};
-const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
-
-char *ledger_table_declaration(const struct ledger_table *table) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  for (const struct shown_column *column = table->columns; column->name; column++)
-    sqlite3_str_appendf(text, "%s%s %s", column > table->columns ? ", " : "", column->name,
-                        column->type);
-  return sqlite3_str_finish(text);
-}
-
-int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value) {
-  const char *declared = table->columns[column].type;
-  int type = sqlite3_value_type(value);
-  int is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-  return strcmp(declared, "TEXT") == 0 ? type == SQLITE_TEXT
-                                       : is_number && strcmp(declared, "BLOB") != 0;
-}
-
-const struct ledger_table *ledger_table_named(const char *name) {
-  const struct ledger_table *table = ledger_tables;
-  while (strcmp(table->name, name) != 0) table++;
-  return table;
-}
-
-int ledger_table_index(const struct ledger_table *table, const char *name) {
-  int at = 0;
-  while (strcmp(table->columns[at].name, name) != 0) at++;
-  return at;
-}
-
-static const char *sql_of(const struct shown_column *column) {
-  return column->sql ? column->sql : column->name;
-}
-
 /* ---- what the audience of a tier may know ---------------------------------------------------- */
 
 /*
@@ -576,142 +398,335 @@ static const char *sql_of(const struct shown_column *column) {
   " inner_models(any_) AS (SELECT ifnull(max(inner_model), 0) FROM shown)"
 /* clang-format on */
 
-/* The columns that an audience may read: those of `alias` in `plain`, and expressions. */
-struct audience_table {
-  const char *table, *alias, *from, *order, *plain;
-  struct {
-    const char *name, *sql;
-  } expressions[8];
-};
+/* ---- the tables ------------------------------------------------------------------------------ */
 
-static const struct audience_table audience_tables[] = {
-    {"dp_tier",
-     "t",
-     "tiers t",
-     "rate DESC",
-     "name rate epsilon delta delta_keys accountant filter_order rate_limit pure_limit period",
-     {{"created_at", DAY("t.created_at")}}},
-    {"dp_policy",
-     "p",
-     "dp_policy p",
-     "table_name",
-     "table_name role unit_column parent wider factor",
-     {{"created_at", DAY("p.created_at")}}},
-    {"dp_release",
-     "r",
-     "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded",
-     "created_at, name",
-     "kind mechanism clip weight dimension keys ways periods sql tables until least",
-     {{"name", "s.name"},
-      {"options",
-       "CASE WHEN NOT inner_model THEN " OPTIONS_SQL(
-           "r", "t.name IN (SELECT name FROM tiers)") " WHEN json_extract(r.options, "
-                                                      "'$.model.default_eta')"
-                                                      " THEN json_remove(r.options, "
-                                                      "'$.model.variance', '$.model.eta')"
-                                                      " ELSE json_remove(r.options, "
-                                                      "'$.model.variance') END"},
-      {"created_at", "s.day"}}},
-    {"dp_publication",
-     "p",
+/*
+** Hides the publications and values of failed and discarded releases, so that the rows with one
+** name all belong to one release. It looks up one release for each row, so that a row of one
+** release is found without reading the others.
+*/
+#define LIVE                                                                                       \
+  "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
+  " AND r.state IN ('failed', 'discarded'))"
+
+/* clang-format off */
+static const struct shown_column tier_columns[] = {
+    {"name", "TEXT", 0, "t.name"},
+    {"rate", "REAL", 0, "t.rate"},
+    {"epsilon", "REAL", 0, "t.epsilon"},
+    {"delta", "REAL", 0, "t.delta"},
+    {"delta_keys", "REAL", 0, "t.delta_keys"},
+    {"accountant", "TEXT", 0, "t.accountant"},
+    {"filter_order", "REAL", 0, "t.filter_order"},
+    {"rate_limit", "REAL", 0, "t.rate_limit"},
+    {"created_at", "TEXT", 0, DAY("t.created_at")},
+    {"period", "TEXT", 0, "t.period"},
+    {"pure_limit", "REAL", 0, "t.pure_limit"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column release_columns[] = {
+    {"id", "INTEGER", 0, 0},
+    {"name", "TEXT", 0, "s.name"},
+    {"kind", "TEXT", 0, "r.kind"},
+    {"mechanism", "TEXT", 0, "r.mechanism"},
+    {"clip", "REAL", 0, "r.clip"},
+    {"dimension", "INTEGER", 0, "r.dimension"},
+    {"granularity", "INTEGER", 0, 0},
+    {"sensitivity", "INTEGER", 0, 0},
+    {"weight", "REAL", 0, "r.weight"},
+    {"slack", "REAL", 0, 0},
+    {"options", "TEXT", OPTIONS_SQL("dp_release", "1"),
+     "CASE WHEN NOT inner_model THEN " OPTIONS_SQL("r", "t.name IN (SELECT name FROM tiers)")
+     " WHEN json_extract(r.options, '$.model.default_eta')"
+     " THEN json_remove(r.options, '$.model.variance', '$.model.eta')"
+     " ELSE json_remove(r.options, '$.model.variance') END"},
+    {"keys", "TEXT", 0, "r.keys"},
+    {"model", "TEXT", 0, 0},
+    {"sql", "TEXT", 0, "r.sql"},
+    {"tables", "TEXT", 0, "r.tables"},
+    {"state", "TEXT", 0, 0},
+    {"created_at", "TEXT", 0, "s.day"},
+    {"ways", "TEXT", 0, "r.ways"},
+    {"multipliers", "TEXT", 0, 0},
+    {"periods", "TEXT", 0, "r.periods"},
+    {"statement", "TEXT", 0, 0},
+    {"until", "REAL", 0, "r.until"},
+    {"least", "REAL", 0, "r.least"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column publication_columns[] = {
+    {"release_id", "INTEGER", 0, 0},
+    {"release", "TEXT", 0, "s.name"},
+    {"tier", "TEXT", 0, "p.tier"},
+    {"clock", "INTEGER", 0, 0},
+    {"rate", "REAL", 0, "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
+    {"shrink", "REAL", 0, "p.shrink"},
+    {"centre", "REAL", 0, "p.centre"},
+    {"kernel", "TEXT", 0, "p.kernel"},
+    {"published_at", "TEXT", 0, DAY("p.published_at")},
+    {"clipped", "REAL", 0, "p.clipped"},
+    {"unclipped", "REAL", 0, "p.unclipped"},
+    {"unit_stddev", "REAL", 0, "p.unit_stddev"},
+    {"cut", "REAL", 0, "p.cut"},
+    {"cut_low", "REAL", 0, "p.cut_low"},
+    {"cut_high", "REAL", 0, "p.cut_high"},
+    {"cut_within", "REAL", 0, "p.cut_within"},
+    {"wider_clipped", "REAL", 0, "p.wider_clipped"},
+    {"wider_unclipped", "REAL", 0, "p.wider_unclipped"},
+    {"threshold", "REAL", 0, "p.threshold"},
+    {0, 0, 0, 0}};
+
+/* SQL of the release `r` of a value. */
+#define OF_RELEASE(v, sql) "(SELECT " sql " FROM dp_release r WHERE r.id = " v ".release_id)"
+
+static const struct shown_column value_columns[] = {
+    {"release_id", "INTEGER", 0, 0},
+    {"release", "TEXT", 0, "s.name"},
+    {"tier", "TEXT", 0, "v.tier"},
+    {"key", "TEXT", 0, "v.key"},
+    {"component", "INTEGER", 0, "v.component"},
+    {"value", "REAL", 0, "v.value"},
+    {"stddev", "REAL", 0, "iif(inner_model, NULL, v.stddev)"},
+    {"low", "REAL", 0, "iif(inner_model, NULL, v.low)"},
+    {"high", "REAL", 0, "iif(inner_model, NULL, v.high)"},
+    {"display", "TEXT", OF_RELEASE("dp_value", DISPLAY_SQL("dp_value", "low", "high")),
+     OF_RELEASE("v", DISPLAY_SQL("v", "iif(inner_model, NULL, v.low)",
+                                 "iif(inner_model, NULL, v.high)"))},
+    {"figure", "TEXT", OF_RELEASE("dp_value", FIGURE_SQL("dp_value")),
+     OF_RELEASE("v", FIGURE_SQL("v"))},
+    {"label", "TEXT", OF_RELEASE("dp_value", LABEL_SQL("dp_value")),
+     OF_RELEASE("v", LABEL_SQL("v"))},
+    {0, 0, 0, 0}};
+
+static const struct shown_column charge_columns[] = {
+    {"id", "INTEGER", 0, 0},
+    {"release_id", "INTEGER", 0, 0},
+    {"release", "TEXT", 0, "s.name"},
+    {"tier", "TEXT", 0, "c.tier"},
+    {"rate", "REAL", 0, "iif(inner_model, " ROUGH("c.rate") ", c.rate)"},
+    {"curve", "BLOB", 0, 0},
+    {"delta", "REAL", 0, "c.delta"},
+    {"slack", "REAL", 0, 0},
+    {"at", "TEXT", 0, 0},
+    {"hash", "TEXT", 0, 0},
+    {"period", "TEXT", 0, "c.period"},
+    {"grant_name", "TEXT", 0, 0},
+    {"kind", "TEXT", 0, "c.kind"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column policy_columns[] = {
+    {"table_name", "TEXT", 0, "p.table_name"},
+    {"role", "TEXT", 0, "p.role"},
+    {"unit_column", "TEXT", 0, "p.unit_column"},
+    {"parent", "TEXT", 0, "p.parent"},
+    {"created_at", "TEXT", 0, DAY("p.created_at")},
+    {"wider", "TEXT", 0, "p.wider"},
+    {"wider_column", "TEXT", 0, 0},
+    {"factor", "REAL", 0, "p.factor"},
+    {"wider_at", "TEXT", 0, 0},
+    {0, 0, 0, 0}};
+
+static const struct shown_column rdp_columns[] = {
+    {"tier", "TEXT", 0, "d.tier"},
+    {"alpha", "REAL", 0, "d.alpha"},
+    {"spent", "REAL", 0, "iif(any_, NULL, d.spent)"},
+    {"allowed", "REAL", 0, "d.allowed"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column budget_columns[] = {
+    {"tier", "TEXT", 0, "b.tier"},
+    {"epsilon", "REAL", 0, "b.epsilon"},
+    {"delta", "REAL", 0, "b.delta"},
+    {"spent_epsilon", "REAL", 0, "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
+    {"remaining_epsilon", "REAL", 0,
+     "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
+    {"spent_rate", "REAL", 0, "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"},
+    {"spent_delta", "REAL", 0, "b.spent_delta"},
+    {"releases", "INTEGER", 0, "b.releases"},
+    {"releases_left", "INTEGER", 0, 0},
+    {"period_start", "TEXT", 0, "b.period_start"},
+    {"period_end", "TEXT", 0, "b.period_end"},
+    {"wider_epsilon", "REAL", 0, "b.wider_epsilon"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column grant_columns[] = {
+    {"name", "TEXT", 0, "g.name"},
+    {"tier", "TEXT", 0, "g.tier"},
+    {"share", "REAL", 0, "g.share"},
+    {"questions", "INTEGER", 0, "g.questions"},
+    {"diffuse", "TEXT", 0, "g.diffuse"},
+    {"pad_ms", "INTEGER", 0, "g.pad_ms"},
+    {"seconds", "REAL", 0, "g.seconds"},
+    {"steps", "REAL", 0, "g.steps"},
+    {"bytes", "REAL", 0, "g.bytes"},
+    {"created_at", "TEXT", 0, DAY("g.created_at")},
+    {0, 0, 0, 0}};
+
+static const struct shown_column reserve_columns[] = {
+    {"grant_name", "TEXT", 0, "r.grant_name"},
+    {"tier", "TEXT", 0, "r.tier"},
+    {"reserved", "REAL", 0, "r.reserved"},
+    {"spent", "REAL", 0, "r.spent"},
+    {"reserved_delta", "REAL", 0, "r.reserved_delta"},
+    {"spent_delta", "REAL", 0, "r.spent_delta"},
+    {"charges", "INTEGER", 0, "r.charges"},
+    {0, 0, 0, 0}};
+
+static const struct shown_column page_columns[] = {
+    {"tier", "TEXT", 0, "p.tier"},
+    {"options", "TEXT", 0, "p.options"},
+    {0, 0, 0, 0}};
+
+/* clang-format on */
+
+const struct ledger_table ledger_tables[] = {
+    {"dp_tier", tier_columns, 0, "rate DESC", 0, "tiers t",
+     "rate DESC"}, /* the innermost tier first */
+    {"dp_release", release_columns, 0, "rowid", 0,
+     "dp_release r JOIN shown s ON s.id = r.id AND NOT s.discarded", "created_at, name"},
+    {"dp_publication", publication_columns, LIVE, "rowid", 0,
      "dp_publication p JOIN shown s ON s.id = p.release_id AND NOT s.discarded JOIN tiers t ON "
      "t.name = p.tier",
-     "published_at, release, tier",
-     "tier shrink centre kernel clipped unclipped unit_stddev cut cut_low cut_high"
-     " cut_within wider_clipped wider_unclipped threshold",
-     {{"release", "s.name"},
-      {"rate", "iif(inner_model, " ROUGH("p.rate") ", p.rate)"},
-      {"published_at", DAY("p.published_at")}}},
-    {"dp_value",
-     "v",
+     "published_at, release, tier"},
+    {"dp_value", value_columns, LIVE, "rowid", 0,
      "dp_value v JOIN shown s ON s.id = v.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
      "v.tier",
-     "release, tier, key, component",
-     "tier key component value",
-     {{"release", "s.name"},
-      {"display",
-       "(SELECT " DISPLAY_SQL(
-           "v", "iif(inner_model, NULL, v.low)",
-           "iif(inner_model, NULL, v.high)") " FROM dp_release r WHERE r.id = v.release_id)"},
-      {"figure", "(SELECT " FIGURE_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
-      {"label", "(SELECT " LABEL_SQL("v") " FROM dp_release r WHERE r.id = v.release_id)"},
-      {"stddev", "iif(inner_model, NULL, v.stddev)"},
-      {"low", "iif(inner_model, NULL, v.low)"},
-      {"high", "iif(inner_model, NULL, v.high)"}}},
-    {"dp_charge",
-     "c",
+     "release, tier, key, component"},
+    {"dp_charge", charge_columns, 0, "rowid", 0,
      "dp_charge c JOIN shown s ON s.id = c.release_id AND NOT s.discarded JOIN tiers t ON t.name = "
      "c.tier",
-     "release, tier, rate",
-     "tier delta period kind",
-     {{"release", "s.name"}, {"rate", "iif(inner_model, " ROUGH("c.rate") ", c.rate)"}}},
-    {"dp_rdp",
-     "d",
-     "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
-     "tier, alpha",
-     "tier alpha allowed",
-     {{"spent", "iif(any_, NULL, d.spent)"}}},
-    {"dp_grant",
-     "g",
-     "dp_grant g JOIN tiers t ON t.name = g.tier",
-     "name",
-     "name tier share questions diffuse pad_ms seconds steps bytes",
-     {{"created_at", DAY("g.created_at")}}},
-    {"dp_reserve",
-     "r",
+     "release, tier, rate"},
+    {"dp_policy", policy_columns, 0, "rowid", 0, "dp_policy p", "table_name"},
+    {"dp_rdp", rdp_columns, 0, 0, 1, "dp_rdp d JOIN tiers t ON t.name = d.tier, inner_models",
+     "tier, alpha"},
+    {"dp_budget", budget_columns, 0, "rowid", 1,
+     "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models", "tier"},
+    {"dp_grant", grant_columns, 0, "rowid", 0, "dp_grant g JOIN tiers t ON t.name = g.tier",
+     "name"},
+    {"dp_reserve", reserve_columns, 0, "rowid", 0,
      "dp_reserve r JOIN dp_grant g ON g.name = r.grant_name JOIN tiers t ON t.name = r.tier"
      " WHERE g.tier IN (SELECT name FROM tiers)",
-     "grant_name, tier",
-     "grant_name tier reserved spent reserved_delta spent_delta charges",
-     {{0, 0}}},
-    {"dp_page", "p", "dp_page p JOIN tiers t ON t.name = p.tier", "tier", "tier options", {{0, 0}}},
-    {"dp_budget",
-     "b",
-     "dp_budget b JOIN tiers t ON t.name = b.tier, inner_models",
-     "tier",
-     "tier epsilon delta spent_delta releases period_start period_end wider_epsilon",
-     {{"spent_epsilon", "iif(any_, " ROUGH("b.spent_epsilon") ", b.spent_epsilon)"},
-      {"remaining_epsilon",
-       "iif(any_, max(0.0, b.epsilon - " ROUGH("b.spent_epsilon") "), b.remaining_epsilon)"},
-      {"spent_rate", "iif(any_, " ROUGH("b.spent_rate") ", b.spent_rate)"}}},
+     "grant_name, tier"},
+    {"dp_page", page_columns, 0, "rowid", 0, "dp_page p JOIN tiers t ON t.name = p.tier", "tier"},
 };
+const int ledger_table_count = sizeof ledger_tables / sizeof *ledger_tables;
 
-/* The expression is NULL if the audience may not read the column. */
-static void append_expression(sqlite3_str *sql, const struct audience_table *table,
-                              const char *column) {
-  size_t length = strlen(column);
-  const char *at = table->plain;
-  int i = 0;
-  while (table->expressions[i].name && strcmp(table->expressions[i].name, column) != 0) i++;
-  while (*at && !(strncmp(at, column, length) == 0 && strchr(" ", at[length]))) {
-    at += strcspn(at, " ");
-    at += *at == ' ';
-  }
-  if (table->expressions[i].name) {
-    sqlite3_str_appendall(sql, table->expressions[i].sql);
-  } else if (*at) {
-    sqlite3_str_appendf(sql, "%s.%s", table->alias, column);
-  } else {
-    sqlite3_str_appendall(sql, "NULL");
-  }
+char *ledger_table_declaration(const struct ledger_table *table) {
+  sqlite3_str *text = sqlite3_str_new(0);
+  for (const struct shown_column *column = table->columns; column->name; column++)
+    sqlite3_str_appendf(text, "%s%s %s", column > table->columns ? ", " : "", column->name,
+                        column->type);
+  return sqlite3_str_finish(text);
 }
 
-static char *audience_select(const struct ledger_table *table, const char *where) {
-  /* If the list has no entry for a table, an audience sees no rows of the table. */
-  static const struct audience_table none = {.from = "tiers t LIMIT 0", .order = "1", .plain = ""};
-  const struct audience_table *source = &none;
-  for (size_t i = 0; i < sizeof audience_tables / sizeof *audience_tables; i++)
-    if (strcmp(audience_tables[i].table, table->name) == 0) source = &audience_tables[i];
+int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value) {
+  const char *declared = table->columns[column].type;
+  int type = sqlite3_value_type(value);
+  int is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+  return strcmp(declared, "TEXT") == 0 ? type == SQLITE_TEXT
+                                       : is_number && strcmp(declared, "BLOB") != 0;
+}
+
+const struct ledger_table *ledger_table_named(const char *name) {
+  const struct ledger_table *table = ledger_tables;
+  while (strcmp(table->name, name) != 0) table++;
+  return table;
+}
+
+int ledger_table_index(const struct ledger_table *table, const char *name) {
+  int at = 0;
+  while (strcmp(table->columns[at].name, name) != 0) at++;
+  return at;
+}
+
+static const char *sql_of(const struct shown_column *column) {
+  return column->sql ? column->sql : column->name;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/*
+** SQL for the ids of the releases with one name, which two partial indices find. The tables of
+** publications, values and charges have an index on release_id, but none on the name.
+*/
+#define IDS_OF_NAME                                                                                \
+  "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
+  " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
+
+/*
+** Returns " AND <column> IS ?n" for each wanted column, where `first` is the number of the first
+** parameter. For the owner, some columns are expressions; for an audience, the inner SELECT has
+** them.
+**
+** For the owner, a condition on the name of a release comes with one on its id, which an index
+** answers. An audience always reads all its rows: if it found one name faster, the time would show
+** whether an inner tier has a release of this name.
+*/
+static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
+                        const int *wanted, int count, int first) {
+  int is_release = strcmp(table->name, "dp_release") == 0;
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, " ");
+  for (int i = 0; i < count; i++) {
+    const struct shown_column *column = &table->columns[wanted[i]];
+    int is_name = !ledger->audience && strcmp(column->name, is_release ? "name" : "release") == 0;
+    sqlite3_str_appendf(sql, " AND %s IS ?%d", ledger->audience ? column->name : sql_of(column),
+                        first + i);
+    if (is_name)
+      sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, is_release ? "id" : "release_id",
+                          first + i, first + i);
+  }
+  return sqlite3_str_finish(sql);
+}
+
+static char *select_all(const struct ledger_table *table, const char *where) {
+  sqlite3_str *sql = sqlite3_str_new(0);
+  sqlite3_str_appendall(sql, "SELECT ");
+  for (const struct shown_column *column = table->columns; column->name; column++)
+    sqlite3_str_appendf(sql, "%s%s", column > table->columns ? ", " : "", sql_of(column));
+  sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->name, table->shown ? table->shown : "1",
+                      where);
+  if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
+  return sqlite3_str_finish(sql);
+}
+
+/* Returns the SELECT of a table's columns for the members of the tier @tier. */
+static char *select_seen(const struct ledger_table *table, const char *where) {
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, AUDIENCE " SELECT * FROM (SELECT ");
-  for (const struct shown_column *column = table->columns; column->name; column++) {
-    sqlite3_str_appendall(sql, column > table->columns ? ", " : "");
-    append_expression(sql, source, column->name);
-    sqlite3_str_appendf(sql, " AS \"%w\"", column->name);
-  }
-  sqlite3_str_appendf(sql, " FROM %s) WHERE @tier IS NOT NULL%s ORDER BY %s", source->from, where,
-                      source->order);
+  for (const struct shown_column *column = table->columns; column->name; column++)
+    sqlite3_str_appendf(sql, "%s%s AS \"%w\"", column > table->columns ? ", " : "",
+                        column->seen ? column->seen : "NULL", column->name);
+  sqlite3_str_appendf(sql, " FROM %s) WHERE @tier IS NOT NULL%s ORDER BY %s", table->seen, where,
+                      table->seen_order);
   return sqlite3_str_finish(sql);
+}
+
+int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
+                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
+  int first = ledger->audience ? 2 : 1; /* for an audience, the first parameter is the tier */
+  char *where = conditions(ledger, table, wanted, count, first);
+  char *sql = !where ? 0 : ledger->audience ? select_seen(table, where) : select_all(table, where);
+  sqlite3_free(where);
+  if (!sql) return ledger_fail(ledger, "out of memory");
+  sqlite3_stmt *row = 0;
+  int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
+  sqlite3_free(sql);
+  if (ledger->audience && rc == SQLITE_OK)
+    rc = sqlite3_bind_text(row, 1, ledger->audience, -1, SQLITE_TRANSIENT);
+  for (int i = 0; i < count && rc == SQLITE_OK; i++)
+    rc = sqlite3_bind_value(row, first + i, values[i]);
+  if (rc == SQLITE_OK) {
+    while (ledger_goes_on(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+      if (!take(context, row, sqlite3_column_count(row))) {
+        ledger_fail(ledger, "out of memory");
+        break;
+      }
+    }
+  }
+  if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
+  sqlite3_finalize(row); /* an error is already recorded */
+  return !error_is_set(ledger->error);
 }
 
 /* ---- the certificate ------------------------------------------------------------------------- */
@@ -767,80 +782,4 @@ static const struct statement cut_certificate = {.sql =
 
 char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier) {
   return statement_text(ledger, statement_bind(ledger, &cut_certificate, "ss", tier, certificate));
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/*
-** SQL for the ids of the releases with one name, which two partial indices find. The tables of
-** publications, values and charges have an index on release_id, but none on the name.
-*/
-#define IDS_OF_NAME                                                                                \
-  "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
-  " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
-
-/*
-** Returns " AND <column> IS ?n" for each wanted column, where `first` is the number of the first
-** parameter. For the owner, some columns are expressions; for an audience, the inner SELECT has
-** them.
-**
-** For the owner, a condition on the name of a release comes with one on its id, which an index
-** answers. An audience always reads all its rows: if it found one name faster, the time would show
-** whether an inner tier has a release of this name.
-*/
-static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
-                        const int *wanted, int count, int first) {
-  int is_release = strcmp(table->name, "dp_release") == 0;
-  sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendall(sql, " ");
-  for (int i = 0; i < count; i++) {
-    const struct shown_column *column = &table->columns[wanted[i]];
-    int is_name = !ledger->audience && strcmp(column->name, is_release ? "name" : "release") == 0;
-    sqlite3_str_appendf(sql, " AND %s IS ?%d", ledger->audience ? column->name : sql_of(column),
-                        first + i);
-    if (is_name)
-      sqlite3_str_appendf(sql, " AND %s IN " IDS_OF_NAME, is_release ? "id" : "release_id",
-                          first + i, first + i);
-  }
-  return sqlite3_str_finish(sql);
-}
-
-static char *select_all(const struct ledger_table *table, const char *where) {
-  sqlite3_str *sql = sqlite3_str_new(0);
-  sqlite3_str_appendall(sql, "SELECT ");
-  for (const struct shown_column *column = table->columns; column->name; column++)
-    sqlite3_str_appendf(sql, "%s%s", column > table->columns ? ", " : "", sql_of(column));
-  sqlite3_str_appendf(sql, " FROM %s WHERE %s%s", table->name, table->shown ? table->shown : "1",
-                      where);
-  if (table->order) sqlite3_str_appendf(sql, " ORDER BY %s", table->order);
-  return sqlite3_str_finish(sql);
-}
-
-int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
-                      sqlite3_value **values, int count, ledger_take_row *take, void *context) {
-  int first = ledger->audience ? 2 : 1; /* for an audience, the first parameter is the tier */
-  char *where = conditions(ledger, table, wanted, count, first);
-  char *sql = !where             ? 0
-              : ledger->audience ? audience_select(table, where)
-                                 : select_all(table, where);
-  sqlite3_free(where);
-  if (!sql) return ledger_fail(ledger, "out of memory");
-  sqlite3_stmt *row = 0;
-  int rc = sqlite3_prepare_v2(ledger->db, sql, -1, &row, 0);
-  sqlite3_free(sql);
-  if (ledger->audience && rc == SQLITE_OK)
-    rc = sqlite3_bind_text(row, 1, ledger->audience, -1, SQLITE_TRANSIENT);
-  for (int i = 0; i < count && rc == SQLITE_OK; i++)
-    rc = sqlite3_bind_value(row, first + i, values[i]);
-  if (rc == SQLITE_OK) {
-    while (ledger_goes_on(ledger) && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-      if (!take(context, row, sqlite3_column_count(row))) {
-        ledger_fail(ledger, "out of memory");
-        break;
-      }
-    }
-  }
-  if (rc != SQLITE_DONE && rc != SQLITE_ROW) ledger_fail_sqlite(ledger);
-  sqlite3_finalize(row); /* an error is already recorded */
-  return !error_is_set(ledger->error);
 }
