@@ -268,55 +268,42 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 ** the k budgets together act as one filter with k times the limit (accountant.h: composed).
 */
 
+/* clang-format off */
 /*
 ** SQL for the number of periods of a kind from the one that begins on day `first` to the one that
 ** begins on day `last`, both included.
 */
 #define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
-#define PERIODS(kind, first, last)                                                                 \
-  "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")"              \
-  " WHEN 'week' THEN (julianday(" last ") - julianday(" first ")) / 7"                             \
-  " ELSE (" MONTHS(last) " - " MONTHS(                                                             \
-      first) ")"                                                                                   \
-             " / CASE " kind                                                                       \
-             " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
+#define PERIODS(kind, first, last) \
+  "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")" \
+  " WHEN 'week' THEN (julianday(" last ") - julianday(" first ")) / 7" \
+  " ELSE (" MONTHS(last) " - " MONTHS(first) ")" \
+  " / CASE " kind " WHEN 'month' THEN 1 WHEN 'quarter' THEN 3 ELSE 12 END END AS INTEGER)"
 
 /* A tier whose rate is at least this and whose period is over, and when the new one began. */
-static const struct statement find_period_over = {
-    .sql =
-        "SELECT name, started FROM (SELECT name, rate, period_start,"
-        " " PERIOD_START(
-            "period", "'now'") " AS started FROM dp_tier JOIN dp_budget"
-                               " ON tier = name)"
-                               " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1"};
-static const struct statement enter_period = {
-    .sql = "UPDATE dp_budget SET period_start = ?2,"
-           " period_end = " PERIOD_END(
-               TIER_PERIOD,
-               "?2") ","
-                     " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0,"
-                     " spent_delta = 0.0, releases = 0, spent_high = 0.0, spent_low = 0.0,"
-                     " spent_slack = 0.0, spent_curve = 0.0, spent_pure = 0.0"
-                     " WHERE tier = ?1",
-    .changes = CHANGES_BUDGET};
-static const struct statement reset_orders = {
-    .sql = "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};
+static const struct statement find_period_over = {.sql =
+  "SELECT name, started FROM (SELECT name, rate, period_start,"
+  " " PERIOD_START("period", "'now'") " AS started FROM dp_tier JOIN dp_budget ON tier = name)"
+  " WHERE rate >= ? AND started > ifnull(period_start, '') LIMIT 1"};
+static const struct statement enter_period = {.sql =
+  "UPDATE dp_budget SET period_start = ?2, period_end = " PERIOD_END(TIER_PERIOD, "?2") ","
+  " spent_epsilon = 0.0, remaining_epsilon = epsilon, spent_rate = 0.0, spent_delta = 0.0,"
+  " releases = 0, spent_high = 0.0, spent_low = 0.0, spent_slack = 0.0, spent_curve = 0.0,"
+  " spent_pure = 0.0 WHERE tier = ?1", .changes = CHANGES_BUDGET};
+static const struct statement reset_orders = {.sql =
+  "UPDATE dp_order SET curve = 0.0 WHERE tier = ?", .changes = CHANGES_CHAIN};
 /* The periods of a tier, from its creation or its first charge, to the one that dp_budget holds. */
-static const struct statement select_count_of_periods = {
-    .sql = "SELECT max(1, " PERIODS(
-        "kind", "min(born, first)",
-        "period_start") ") FROM (SELECT"
-                        " t.period AS kind, " PERIOD_START(
-                            "t.period", "created_at") " AS born, period_start,"
-                                                      " ifnull((SELECT period FROM dp_charge WHERE "
-                                                      "tier = t.name ORDER BY id LIMIT 1), '9999')"
-                                                      " AS first FROM dp_tier t JOIN dp_budget ON "
-                                                      "tier = name WHERE name = ?)"};
-static const struct statement select_period = {
-    .sql = "SELECT period_start FROM dp_budget WHERE tier = ?"};
+static const struct statement select_count_of_periods = {.sql =
+  "SELECT max(1, " PERIODS("kind", "min(born, first)", "period_start") ") FROM (SELECT"
+  " t.period AS kind, " PERIOD_START("t.period", "created_at") " AS born, period_start,"
+  " ifnull((SELECT period FROM dp_charge WHERE tier = t.name ORDER BY id LIMIT 1), '9999') AS first"
+  " FROM dp_tier t JOIN dp_budget ON tier = name WHERE name = ?)"};
+static const struct statement select_period = {.sql =
+  "SELECT period_start FROM dp_budget WHERE tier = ?"};
 /* Whether ?2 is the first day of a period of tier ?1; NULL for a tier without periods. */
 static const struct statement check_period = {.sql =
-                                                  "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2")};
+  "SELECT ?2 IS " PERIOD_START(TIER_PERIOD, "?2")};
+/* clang-format on */
 
 #define PERIOD_KINDS 5
 

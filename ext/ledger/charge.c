@@ -67,14 +67,13 @@ static const struct statement select_paid = {
 ** The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
 ** charges count, with the time and id of the last charge in this period.
 */
-static const struct statement select_inherited = {
-    .sql =
-        "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
-        " " PERIOD_START(
-            TIER_PERIOD,
-            COUNTED_AT) " AS start"
-                        " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
-                        " GROUP BY start, release_id ORDER BY start, release_id"};
+/* clang-format off */
+static const struct statement select_inherited = {.sql =
+  "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
+  " " PERIOD_START(TIER_PERIOD, COUNTED_AT) " AS start"
+  " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
+  " GROUP BY start, release_id ORDER BY start, release_id"};
+/* clang-format on */
 static const struct statement select_since = {
     .sql = "SELECT c.rate, curve, filter_order, slack, c.delta FROM dp_charge c"
            " JOIN dp_tier ON name = tier"

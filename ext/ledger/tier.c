@@ -290,10 +290,10 @@ static const struct statement find_reserve_at_tier = {
     .sql = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1"};
 static const struct statement delete_tier = {.sql = "DELETE FROM dp_tier WHERE name = ?",
                                              .changes = CHANGES_TERMS};
-static const struct statement insert_budget = {.sql =
-                                                   "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, "
-                                                   "?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, ?4)",
-                                               .changes = CHANGES_TERMS};
+static const struct statement insert_budget = {
+    .sql = "INSERT INTO dp_budget"
+           " VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, ?4)",
+    .changes = CHANGES_TERMS};
 static const struct statement delete_budget = {.sql = "DELETE FROM dp_budget WHERE tier = ?",
                                                .changes = CHANGES_TERMS};
 static const struct statement insert_order = {

@@ -233,66 +233,65 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
 
 /* ---- SQL for the words of a value ------------------------------------------------------------ */
 
+/* clang-format off */
 /* SQL for whether a public kernel has changed the value `v` (dp_mix). */
-#define MIXED_SQL(v)                                                                               \
-  "EXISTS (SELECT 1 FROM dp_publication m WHERE m.release_id = " v ".release_id"                   \
+#define MIXED_SQL(v) \
+  "EXISTS (SELECT 1 FROM dp_publication m WHERE m.release_id = " v ".release_id" \
   " AND m.tier = " v ".tier AND m.kernel IS NOT NULL)"
 
 /*
 ** SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
 ** and for what the value is, in words.
 */
-#define DISPLAY_SQL(v, low, high)                                                                  \
-  "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius, " MIXED_SQL(   \
-      v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
-#define FIGURE_SQL(v)                                                                              \
-  "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups,"  \
-  " r.quantiles, r.ways, r.periods, r.mechanism,"                                                  \
-  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger),"                    \
-  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low,"   \
-  " p.cut_high, p.cut_within,"                                                                     \
-  " (SELECT wider FROM dp_policy WHERE wider IS NOT NULL),"                                        \
-  " (SELECT factor FROM dp_policy WHERE wider IS NOT NULL))"                                       \
-  " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)"          \
-  " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')"             \
-  " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')"               \
-  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')"                                    \
-  " || iif(r.until IS NULL, '', (" STOPPED_SQL(                                                    \
-      v) "))"                                                                                      \
-         " || ifnull('; the same is also answered with clip ' || (SELECT group_concat(c, ' and ')" \
-         " FROM (SELECT printf('%.15g', clip) AS c FROM (" OTHER_CLIPS_SQL(                        \
-             v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
+#define DISPLAY_SQL(v, low, high) \
+  "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius," \
+  " " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
+#define FIGURE_SQL(v) \
+  "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups," \
+  " r.quantiles, r.ways, r.periods, r.mechanism," \
+  " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger)," \
+  " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low," \
+  " p.cut_high, p.cut_within," \
+  " (SELECT wider FROM dp_policy WHERE wider IS NOT NULL)," \
+  " (SELECT factor FROM dp_policy WHERE wider IS NOT NULL))" \
+  " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)" \
+  " || iif(r.kind = 'response_count', ', of exactly ' || json_extract(r.model, '$.n')" \
+  " || ' rows, missing ones count as ' || json_extract(r.model, '$.otherwise'), '')" \
+  " || ifnull('; ' || json_extract(r.options, '$.notice'), '')" \
+  " || iif(r.until IS NULL, '', (" STOPPED_SQL(v) "))" \
+  " || ifnull('; the same is also answered with clip ' || (SELECT group_concat(c, ' and ')" \
+  " FROM (SELECT printf('%.15g', clip) AS c FROM (" \
+  OTHER_CLIPS_SQL(v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
 
 /*
 ** SQL for the clips, all below or above that of the release `r`, of other releases of the same
 ** question at the tier of the value `v`. It skips releases with the same clip by an index.
 */
-#define OTHER_CLIPS_SQL(v, compare)                                                                \
-  "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v   \
-  ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip"                    \
+#define OTHER_CLIPS_SQL(v, compare) \
+  "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v \
+  ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip" \
   " AND o.state = 'released'"
 
 /* SQL for the key and component of the value `v` of the release `r`, as people write them. */
-#define LABEL_SQL(v)                                                                               \
-  "(SELECT written || iif(written = '' OR meant = '', '', ': ') || meant FROM (SELECT"             \
-  " CASE WHEN " v ".key GLOB '[[{]*' AND json_valid(" v ".key) THEN"                               \
-  "   (SELECT ifnull(group_concat(iif(typeof(e.key) = 'text', e.key || ' ', '') ||"                \
-  "     iif(e.key = 0 AND r.periods IS NOT NULL, replace(e.value, '/', ' to '),"                   \
-  "     ifnull(e.value, 'none')), ', '), iif(" v ".key = '{}', 'all', " v ".key))"                 \
-  "     FROM json_each(" v ".key) e)"                                                              \
-  "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END"           \
-  " AS written,"                                                                                   \
+#define LABEL_SQL(v) \
+  "(SELECT written || iif(written = '' OR meant = '', '', ': ') || meant FROM (SELECT" \
+  " CASE WHEN " v ".key GLOB '[[{]*' AND json_valid(" v ".key) THEN" \
+  "   (SELECT ifnull(group_concat(iif(typeof(e.key) = 'text', e.key || ' ', '') ||" \
+  "     iif(e.key = 0 AND r.periods IS NOT NULL, replace(e.value, '/', ' to ')," \
+  "     ifnull(e.value, 'none')), ', '), iif(" v ".key = '{}', 'all', " v ".key))" \
+  "     FROM json_each(" v ".key) e)" \
+  "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END" \
+  " AS written," \
   " component(r.kind, r.lo, r.hi, r.size, r.quantiles, " v ".component) AS meant))"
 
 /*
 ** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
 ** the cost of its publication there, in percent of the most that it could cost.
 */
-#define STOPPED_SQL(v)                                                                             \
-  "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a "     \
-  "whole "                                                                                         \
-  "release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached',"          \
-  " 100 * r.until)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"                       \
+#define STOPPED_SQL(v) \
+  "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a" \
+  " whole release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached'," \
+  " 100 * r.until)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
   " WHERE p.release_id = r.id AND p.tier = " v ".tier"
 #define SPENT_PERCENT "min(100, 100 * p.rate / (r.weight * t.rate))"
 
@@ -300,18 +299,18 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
 ** SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
 ** with the option until has stopped at such a tier, its options say what part of the price it cost.
 */
-#define OPTIONS_SQL(r, seen)                                                                       \
-  "iif(" r ".stop IS NULL, " r ".options, ifnull((SELECT json_set(" r ".options, '$.stopped',"     \
-  " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"     \
-  " WHERE p.release_id = " r ".id AND p.clock = " r ".stop AND " seen " ORDER BY t.rate DESC"      \
+#define OPTIONS_SQL(r, seen) \
+  "iif(" r ".stop IS NULL, " r ".options, ifnull((SELECT json_set(" r ".options, '$.stopped'," \
+  " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
+  " WHERE p.release_id = " r ".id AND p.clock = " r ".stop AND " seen " ORDER BY t.rate DESC" \
   " LIMIT 1), " r ".options))"
 
-static const struct statement select_values_in_words = {
-    .sql = "SELECT key, component, value, stddev, low, high,"
-           " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL(
-               "v") " FROM dp_value v"
-                    " JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
-                    " ORDER BY key, component"};
+static const struct statement select_values_in_words = {.sql =
+  "SELECT key, component, value, stddev, low, high,"
+  " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL("v")
+  " FROM dp_value v JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
+  " ORDER BY key, component"};
+/* clang-format on */
 
 struct ledger_value value_read(sqlite3_stmt *row) {
   return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
