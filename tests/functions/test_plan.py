@@ -390,7 +390,7 @@ def check_interval(db, confidence, tier="clinic"):
     quantile = norm.isf((1 - confidence) / 2) if confidence >= 0.01 else half_normal(confidence)
     half_width = clock**0.5 * 2.0**granularity * quantile
     x = centre + (value - centre) / shrink
-    rounding = (abs(x) + abs(value)) * 2**-51  # the rounding of the two ends, and of x
+    rounding = (abs(x) + abs(value) + 2 * abs(x - centre)) * 2**-51  # the rounding of the two ends, and of x
     assert low <= value <= high
     for got, moved in ((high - x, value - x), (x - low, x - value)):
         assert got == moved > half_width or half_width * (1 - 1e-12) - rounding <= got <= half_width * (1 + 1e-9) + 2 * rounding
