@@ -235,14 +235,13 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
 */
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
-  /* Advice: At the order of such a tier, no bound on the cost for the wider unit is proved. */
-  if (bill->payment.curve.any && tier->accountant->covers_rates &&
-      tier->accountant->covers_curves && ledger_wider_factor(ledger) > 0)
+  /* Advice: A tier with a delta then admits no Laplace noise: ext/ledger/policy.c tells why. */
+  if (bill->payment.curve.any && tier->accountant->covers_rates && ledger_wider_factor(ledger) > 0)
     return ledger_fail(ledger,
-                       "tier '%s' has RDP accounting, under which the wider unit of this ledger is "
-                       "protected by Gaussian noise only (ask for \"mechanism\":\"gaussian\", or "
-                       "take a tier with the accountant 'pure'; nothing was charged or read)",
-                       tier->name);
+                       "tier '%s' has %s, under which the wider unit of this ledger is protected "
+                       "by Gaussian noise only (ask for \"mechanism\":\"gaussian\", or take a "
+                       "tier with the accountant 'pure'; nothing was charged or read)",
+                       tier->name, tier->accountant->title);
   if (!ledger->grant) return owner_admits(ledger, tier, bill, first);
   if (!reserve_pay(ledger, tier, &bill->payment)) return 0;
   bill->budget = budget_after(&bill->budget, &bill->payment, first);

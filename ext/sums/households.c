@@ -11,16 +11,17 @@
 /* ---- numbers of identities ------------------------------------------------------------------- */
 
 /*
-** A map from identities to numbers. Units are mostly numbered 1, 2, 3, ..., so an array has a place
-** for each small integer. It is at most 2 SPARSE times as long as there are identities, or FIRST
-** entries long. All other identities are in a hash table with linear probing, at most three
-** quarters full.
+** A map from identities to numbers. Units are mostly numbered one after the other, so an array has
+** a place for each integer from the first one, `origin`. It is at most 2 SPARSE times as long as
+** there are identities, or FIRST entries long. All other identities are in a hash table with linear
+** probing, at most three quarters full.
 */
 #define SPARSE 4
 #define FIRST  ((size_t)1 << 10)
 
 struct map {
-  uint32_t *direct; /* the number of each integer below `limit` plus 1, or 0 */
+  uint32_t *direct; /* the numbers of the integers origin ... origin + limit - 1, plus 1, or 0 */
+  uint64_t origin;
   size_t limit;
   struct identity *keys; /* of kind 0 in a free slot */
   uint32_t *numbers;     /* the number of each key plus 1 */
@@ -35,7 +36,7 @@ static void map_close(struct map *map) {
 }
 
 static int is_direct(const struct map *map, struct identity identity) {
-  return identity.kind == IDENTITY_INTEGER && identity.low < map->limit;
+  return identity.kind == IDENTITY_INTEGER && identity.low - map->origin < map->limit;
 }
 
 /* Returns the slot of an identity that is not direct, or the free slot in which to put it. */
@@ -51,7 +52,7 @@ static size_t slot_of(const struct map *map, const struct secret *secret,
 /* Returns the number of an identity plus 1, or 0. */
 static uint32_t map_get(const struct map *map, const struct secret *secret,
                         struct identity identity) {
-  if (is_direct(map, identity)) return map->direct[identity.low];
+  if (is_direct(map, identity)) return map->direct[identity.low - map->origin];
   return map->room ? map->numbers[slot_of(map, secret, identity)] : 0;
 }
 
@@ -59,7 +60,7 @@ static uint32_t map_get(const struct map *map, const struct secret *secret,
 static void enter(struct map *map, const struct secret *secret, struct identity identity,
                   uint32_t number) {
   if (is_direct(map, identity)) {
-    map->direct[identity.low] = number + 1;
+    map->direct[identity.low - map->origin] = number + 1;
   } else {
     size_t slot = slot_of(map, secret, identity);
     map->keys[slot] = identity;
@@ -71,7 +72,7 @@ static void enter(struct map *map, const struct secret *secret, struct identity 
 
 /* Moves all identities to a map with this room. Returns 0 when out of memory. */
 static int resize(struct map *map, const struct secret *secret, size_t limit, size_t room) {
-  struct map grown = {.limit = limit, .room = room};
+  struct map grown = {.origin = map->origin, .limit = limit, .room = room};
   grown.direct = limit ? memory_table(limit * sizeof *grown.direct) : 0;
   grown.keys = room ? memory_table(room * sizeof *grown.keys) : 0;
   grown.numbers = room ? memory_table(room * sizeof *grown.numbers) : 0;
@@ -80,7 +81,8 @@ static int resize(struct map *map, const struct secret *secret, size_t limit, si
     return 0;
   }
   for (size_t i = 0; i < map->limit; i++)
-    if (map->direct[i]) enter(&grown, secret, identity_integer((int64_t)i), map->direct[i] - 1);
+    if (map->direct[i])
+      enter(&grown, secret, identity_integer((int64_t)(map->origin + i)), map->direct[i] - 1);
   for (size_t i = 0; i < map->room; i++)
     if (map->keys[i].kind) enter(&grown, secret, map->keys[i], map->numbers[i] - 1);
   map_close(map);
@@ -92,8 +94,10 @@ static int resize(struct map *map, const struct secret *secret, size_t limit, si
 static int map_put(struct map *map, const struct secret *secret, struct identity identity,
                    uint32_t number) {
   size_t limit = map->limit ? map->limit : FIRST, most = SPARSE * map->count;
-  if (identity.kind == IDENTITY_INTEGER && identity.low < (most > FIRST ? most : FIRST))
-    while (limit <= identity.low) limit *= 2;
+  if (!map->limit && identity.kind == IDENTITY_INTEGER) map->origin = identity.low & ~(FIRST - 1);
+  uint64_t at = identity.low - map->origin;
+  if (identity.kind == IDENTITY_INTEGER && at < (most > FIRST ? most : FIRST))
+    while (limit <= at) limit *= 2;
   size_t room = map->room;
   if (4 * (map->hashed + 1) > 3 * room) room = room ? 2 * room : FIRST;
   if ((limit != map->limit || room != map->room) && !resize(map, secret, limit, room)) return 0;
@@ -154,7 +158,7 @@ void households_expect(const void *context, struct identity person) {
   const struct households *households = context;
   const struct map *map = &households->persons;
   if (is_direct(map, person)) {
-    __builtin_prefetch(&map->direct[person.low]);
+    __builtin_prefetch(&map->direct[person.low - map->origin]);
   } else if (map->room) {
     size_t at = (size_t)identity_mix(households->secret, person, 0) & (map->room - 1);
     __builtin_prefetch(&map->keys[at]);

@@ -270,6 +270,38 @@ def test_wider_epsilon(path, factor, count):
         assert one(db, "SELECT dp_verify()") == "ok"
 
 
+def test_no_tier_with_a_delta_takes_curves():
+    db = clinic()
+    error = refused(db, "SELECT dp_release('public', 'count_distinct', 'SELECT 1 FROM visit', '{\"mechanism\":\"laplace\"}')")
+    assert "tier 'public' has exact Gaussian accounting, under which the wider unit of this ledger is protected by Gaussian noise only" in error
+    assert "accountant 'pure'" in error and one(db, "SELECT count(*) FROM dp_charge") == 0
+
+
+def test_outer_and_inner_tiers_as_without():
+    """A release that is made less and more precise, and one between: with nobody cut, the same noise, costs and coalitions as in a ledger
+    without households. The outer points come from the same bounded sum, so they need no bound of their own."""
+    tiers = [("inner", 0.1, 50.0, 1e-6, "rdp"), ("middle", 0.01, 40.0, 1e-6, "rdp"), ("outer", 0.001, 30.0, 1e-6, "rdp")]
+    coalitions = {"inner": "inner", "middle": "middle", "outer": "outer", "middle,outer": "middle", "outer,inner,middle": "inner"}
+    noise, rates = {}, {}
+    for factor in (0, 1, 4, 1000):
+        db = clinic(factor=factor, tiers=tiers)
+        for name, tier, options in (("a", "inner", ""), ("b", "outer", ""), ("b", "inner", ',"refine":true')):
+            one(db, "SELECT dp_release(?, 'group_count', 'SELECT age FROM patient', ?)", tier, f'{{"name":"{name}","clip":1,{KEYS}{options}}}')
+        for name, tier in (("a", "outer"), ("a", "middle"), ("b", "middle")):
+            one(db, "SELECT dp_diffuse(?, ?)", name, tier)
+        assert one(db, "SELECT dp_verify()") == "ok"
+        noise[factor] = [deviation for deviation, in db.execute("SELECT stddev FROM dp_value ORDER BY release, tier, key")]
+        told = {who: json.loads(one(db, "SELECT dp_exposure(?)", who)) for who in coalitions}
+        rates[factor] = [exposure["rate"] for exposure in told.values()]
+        assert len(noise[factor]) == 24 and noise[factor] == pytest.approx(noise[0], rel=1e-5) and rates[factor] == pytest.approx(rates[0], rel=1e-9)
+        for who, worst in coalitions.items():
+            assert told[who]["epsilon"] == told[worst]["epsilon"]
+            if factor in (1, 4):
+                with mpmath.workdps(40):
+                    truth = float(true_zcdp_epsilon(factor**2 * told[who]["rate"], 1e-6))
+                assert told[who]["wider_epsilon"] == told[worst]["wider_epsilon"] == pytest.approx(truth, rel=2e-12)
+
+
 def test_curves_are_for_pure_tiers():
     db = clinic(tiers=[("inner", 0.1, 9.0, 1e-6, "rdp"), ("outer", 0.0002, 2.0, 0, "pure")])
     for tier, options in (("inner", '{"mechanism":"laplace"}'), ("outer", "{}")):  # an inner tier pays for an outer release
