@@ -106,7 +106,7 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
 }
 
 /* The bounded total of a unit, which waits until the processor has fetched its household. */
-#define LATE 32
+#define LATE_TOTALS 32
 struct late {
   struct identity unit;
   int128 bounded;
@@ -117,7 +117,7 @@ struct totals_of {
   struct scalar_sum sum;
   int128 *shared;
   struct partitioned_sums *tallies; /* of the households (tally.h), with the option diagnose */
-  struct late late[LATE];
+  struct late late[LATE_TOTALS];
   int late_count;
 };
 
@@ -161,7 +161,7 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   }
   households_expect(sum->households, unit);
   totals->late[totals->late_count++] = (struct late){unit, bounded};
-  if (totals->late_count == LATE) add_late(totals);
+  if (totals->late_count == LATE_TOTALS) add_late(totals);
   return 1;
 }
 
