@@ -105,11 +105,11 @@ def test_every_figure_is_the_ledgers(book, path):
         assert len(r["publications"]) == len(publications)
         for p, published in zip(r["publications"], publications):
             compare(p, published, {**named("tier", "rate", "delta", "shrink", "centre", "clipped", "unclipped", "unit_stddev", "cut",
-                                             "cut_low", "cut_high", "cut_within", "threshold"), "variance": "clock"})
+                                             "cut_low", "cut_high", "cut_within", "wider_clipped", "wider_unclipped", "threshold"), "variance": "clock"})
             assert p["published_at"] == published["published_at"][:10]
             assert p["curve"] == (published["curve"].hex() if published["curve"] else None)
             assert p["kernel"] == (json.loads(published["kernel"]) if published["kernel"] else None)
-            assert len(p) == 17
+            assert len(p) == 19
         assert (r["theorem"]["shrink"] is None) == (row["mechanism"] == "gaussian")
         if row["theta"] is not None:
             assert "Corollary 7" in r["theorem"]["shrink"]
