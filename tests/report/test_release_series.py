@@ -179,10 +179,12 @@ def test_clipping_is_said_once_for_a_question(path):
     lines = re.findall(r"<li>(.*)", listed)
     shares = [one(db, "SELECT dp_clipping(?, 'clinic')", f"days 2025-{m:02}") for m in range(1, 13)]
     low, high = (round(100 * pick(json.loads(share)[end] for share in shares)) for end, pick in (("low", min), ("high", max)))
+    amount = json.loads(one(db, "SELECT dp_clipping('other', 'clinic')"))["summary"].partition("; ")[2]
+    assert "about 0% of the total was cut off" in amount  # said of a release alone, and not of a series of releases
     assert low < high and lines == [
         f"days (12 releases): about {low}% to {high}% of patients were cut down to the bound, because their total was beyond clip: a larger clip"
         " would lower the bias",
-        "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise, but cut off more"]
+        "other: about 0% of patients were cut down to the bound, because they had more rows than clip: a smaller clip would lower the noise, but cut off more; " + amount]
     assert "a few with very large contributions can matter, too" in words(db)
 
 
