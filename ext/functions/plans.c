@@ -657,9 +657,11 @@ static int append_cuts(sqlite3_str *json, const struct publication *publication,
                        const struct request *request, double half_width, char **summary) {
   struct bounds_counts counts;
   if (!request->bounds) return 1;
-  if (!publication->definition.aggregate->family->is_linear || isnan(half_width))
+  if (!publication->definition.aggregate->family->is_linear || isnan(half_width) ||
+      request->aggregate->places.key || request->ways || request->periods)
     return error_set(&publication->session->error,
-                     "bounds is for counts and sums, whose clip cuts amounts off");
+                     "bounds is for one count or sum, whose clip cuts amounts off (of groups, "
+                     "\"diagnose\" tells it)");
   if (!bounds_counts_read(&counts, publication->session, request->bounds, request->tier)) return 0;
   double clip = request->clip, per_clip = half_width / clip;
   struct bounds_cut cut = bounds_cut(&counts, clip);

@@ -81,11 +81,23 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
       sqlite3_str_appendf(json, "\"wider_share\":%s,\"wider_low\":%s,\"wider_high\":%s,",
                           NUMBER_TEXT(share.share), NUMBER_TEXT(share.low),
                           NUMBER_TEXT(share.high));
+      char *longer = isnan(share.share)
+                         ? sqlite3_mprintf("%s; too few wider units to say how many were scaled "
+                                           "down, too",
+                                           sentence)
+                         : sqlite3_mprintf("%s; about %d%% of wider units were scaled down, too",
+                                           sentence, clipping_percent(share.share));
+      sqlite3_free(sentence);
+      sentence = longer;
     }
     sqlite3_str_appendall(json, "\"summary\":");
-    json_append_string(json, sentence);
+    json_append_string(json, sentence ? sentence : "");
     sqlite3_str_appendall(json, "}");
     text = sqlite3_str_finish(json);
+    if (!sentence) {
+      sqlite3_free(text);
+      text = 0;
+    }
   }
   end_with_text(context, text, &host->session.error);
   sqlite3_free(sentence);
@@ -98,13 +110,14 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
 ** (report/report.h). Each publication that counted clipped units has a row. low and high are the
 ** ends of the interval of the share of clipped units, in percent, and words is what follows this
 ** share in the sentence of dp_clipping(). low and high are NULL if words is the whole sentence.
-** amount says how much of the total was cut off, and is NULL if the release has no total. Call
-** clippings_add() inside a transaction of the ledger. Returns 1, or 0 with the error set.
+** amount says how much of the total was cut off, and is NULL if the release has no total, or scaled
+** wider units down, too. Call clippings_add() inside a transaction of the ledger. Returns 1, or 0
+** with the error set.
 */
 static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =
       "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism,"
-      " r.keys, r.clip, r.periods, p.cut, p.cut_low, p.cut_high, p.cut_within"
+      " r.keys, r.clip, r.periods, p.cut, p.cut_low, p.cut_high, p.cut_within, p.wider_clipped"
       " FROM dp_publication p JOIN dp_release r ON r.name = p.release AND r.id IS p.release_id"
       " WHERE p.unit_stddev IS NOT NULL";
   char *unit = ledger_unit(ledger);
@@ -120,7 +133,7 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
   while (insert && facts_row(row, error)) {
     struct ledger_clipping clipping = {number_at(row, 2),  number_at(row, 3),  number_at(row, 4),
                                        number_at(row, 10), number_at(row, 11), number_at(row, 12),
-                                       number_at(row, 13), (double)NAN,       (double)NAN};
+                                       number_at(row, 13), number_at(row, 14), (double)NAN};
     struct ledger_release release = {.kind = (char *)(uintptr_t)sqlite3_column_text(row, 5),
                                      .mechanism = (char *)(uintptr_t)sqlite3_column_text(row, 6),
                                      .keys = (char *)(uintptr_t)sqlite3_column_text(row, 7),
@@ -130,8 +143,9 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
     struct clipping_words words;
     if (!share_of(&release, &clipping, unit, by_unit, &share, &words)) continue;
     char *text = clipping_words(&share, &words);
-    char *amount = isnan(clipping.cut_low) ? 0 : clipping_amount(&clipping, &words);
-    if (!text || (!amount && !isnan(clipping.cut_low))) error_set_memory(error);
+    int has_amount = !isnan(clipping.cut_low) && isnan(clipping.wider_clipped);
+    char *amount = has_amount ? clipping_amount(&clipping, &words) : 0;
+    if (!text || (!amount && has_amount)) error_set_memory(error);
     for (int i = 0; i < 2; i++)
       sqlite3_bind_text(insert, i + 1, (const char *)sqlite3_column_text(row, i), -1,
                         SQLITE_TRANSIENT);

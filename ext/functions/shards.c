@@ -425,7 +425,10 @@ static int read_first(struct merge *merge, struct error *error) {
   return same;
 }
 
-/* Reports that a state does not belong to this merge, and shows both sets of parameters. */
+/*
+** Reports that a state does not belong to this merge, and shows both sets of parameters, if these
+** and not the questions differ.
+*/
 static int other_parameters(struct merge *merge, const struct shard_state *state,
                             struct error *error) {
   struct request request = {0};
@@ -436,8 +439,11 @@ static int other_parameters(struct merge *merge, const struct shard_state *state
            : error_set_memory(error);
   char *ours = read ? request_parameters(&merge->request, OPTIONS_OF_PARTIAL) : 0;
   char *theirs = read ? request_parameters(&request, OPTIONS_OF_PARTIAL) : 0;
-  error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",
-            theirs ? theirs : "");
+  if (ours && theirs && strcmp(ours, theirs) == 0)
+    error_set(error, "the states are of different questions (ask the same SELECT in each shard)");
+  else
+    error_set(error, "the states have different parameters: %s and %s", ours ? ours : "",
+              theirs ? theirs : "");
   sqlite3_free(text);
   sqlite3_free(ours);
   sqlite3_free(theirs);

@@ -65,9 +65,10 @@ struct asked_statement;
 
 /*
 ** How much of a bound value SQLite shows: all, the first 15 digits of a real number, or the first
-** bytes of a text or blob (where it was built to shorten them, as the driver of Go does).
+** bytes of a text or blob (where it was built to shorten them, as the driver of Go does); or all,
+** but where its text would be the place of a column.
 */
-enum shown { SHOWN_WHOLE, SHOWN_15_DIGITS, SHOWN_FIRST_BYTES };
+enum shown { SHOWN_WHOLE, SHOWN_15_DIGITS, SHOWN_FIRST_BYTES, SHOWN_AS_PLACE };
 
 /* A call: the index of the token that is the name of the function, and the number of arguments. */
 struct asked_call {

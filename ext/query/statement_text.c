@@ -115,6 +115,27 @@ static int take_value(struct token *token, const char **expanded) {
 }
 
 /*
+** Returns whether token i, if it is a number, stands for a column: it is a term of ORDER BY or
+** GROUP BY by itself. A bound number is no such place for SQLite, but it would be one in the text.
+*/
+static int is_place(const struct asked_statement *statement, int i) {
+  static const char *const others[] = {"SELECT", "FROM",   "WHERE", "HAVING",
+                                       "LIMIT",  "VALUES", "SET",   0};
+  int at = i - 1;
+  while (at >= 0 && (is_sign(statement, at, '(') || is_sign(statement, at, '+') ||
+                     is_sign(statement, at, '-')))
+    at--;
+  if (at >= 0 && is_sign(statement, at, ',')) {
+    int depth = statement->tokens[at].depth;
+    while (at >= 0 && (statement->tokens[at].depth > depth ||
+                       (statement->tokens[at].depth == depth && !is_word(statement, at, "BY") &&
+                        !is_one_of(statement, at, others))))
+      at--;
+  }
+  return at >= 0 && is_word(statement, at, "BY");
+}
+
+/*
 ** Reads the tokens of a text. If `expanded` is not null, it is the same text with values in place
 ** of parameters. Returns 0 if the values cannot be read.
 */
@@ -130,6 +151,10 @@ static int read_tokens(struct asked_statement *statement, const char *sql, const
     *token = (struct token){start, (int)(at - start), depth, -1, SHOWN_WHOLE};
     if (expanded && sql_is_parameter(start)) {
       if (!take_value(token, &expanded)) return 0;
+      int digit = token->at[token->size > 1 && *token->at == '-'];
+      if (token->shown == SHOWN_WHOLE && digit >= '0' && digit <= '9' &&
+          is_place(statement, statement->count))
+        token->shown = SHOWN_AS_PLACE;
     } else if (expanded) {
       if (strncmp(expanded, start, (size_t)token->size) != 0) return 0;
       expanded += token->size;
@@ -612,6 +637,9 @@ int asked_not_shown(enum shown shown, struct error *error) {
   if (shown == SHOWN_FIRST_BYTES)
     return error_set(error, "this SQLite shows only the first bytes of a value that is bound to "
                             "the statement (write it into the text)");
+  if (shown == SHOWN_AS_PLACE)
+    return error_set(error, "a number that is bound in ORDER BY or GROUP BY would become the place "
+                            "of a column (write the expression that is meant)");
   /* Advice: SQLite shows 15 digits of a bound real number, and the question would be about another
      number. Bind an integer or a text, or write the number into the statement. */
   return error_set(error, "a real number that is bound to the statement cannot be read to its last "

@@ -20,6 +20,7 @@ SQLITE_EXTENSION_INIT3
 /* The sentence advises a larger clip above MUCH, and a smaller clip below LITTLE. */
 #define MUCH   0.05
 #define LITTLE 0.01
+#define NARROW 0.1 /* the widest interval of a share that one number stands for */
 
 /* ---- the sentence about it ------------------------------------------------------------------- */
 
@@ -96,17 +97,31 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   sqlite3_str_appendf(text, " were cut down to the %s, because %s", bound, cause.reason);
   if (words->keys_are_private) sqlite3_str_appendall(text, ", or had more than max_groups keys");
   if (share->low > MUCH) {
-    sqlite3_str_appendf(text, ": %s would lower the bias", cause.remedy);
+    sqlite3_str_appendf(text, ": %s%s would lower the bias", cause.remedy,
+                        words->keys_are_private ? " or a larger max_groups" : "");
   } else if (share->high < LITTLE && cause.saving) {
     sqlite3_str_appendf(text, ": %s would lower the noise, but cut off more", cause.saving);
   }
   return sqlite3_str_finish(text);
 }
 
+/* Returns whether one number stands for the interval of what was cut off. */
+static int is_narrow(const struct ledger_clipping *clipping) {
+  return clipping->cut_high - clipping->cut_low <= NARROW;
+}
+
+/* Returns the low end of what was cut off, in percent. It holds whatever the largest units are. */
+static int least_cut(const struct ledger_clipping *clipping) {
+  return (int)floor(100 * clipping->cut_low);
+}
+
 char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words) {
   sqlite3_str *text = sqlite3_str_new(0);
   const char *unit = !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit";
-  if (isnan(clipping->cut_low)) {
+  if (!isnan(clipping->wider_clipped)) {
+    sqlite3_str_appendall(text, "how much was cut off is not told where wider units are scaled "
+                                "down, too");
+  } else if (isnan(clipping->cut_low)) {
     sqlite3_str_appendall(text, "how much was cut off is told for counts and sums, without private "
                                 "keys and periods");
   } else if (isnan(clipping->cut)) {
@@ -115,14 +130,20 @@ char *clipping_amount(const struct ledger_clipping *clipping, const struct clipp
     sqlite3_str_appendall(text, " to say how much was cut off");
   } else if (isnan(clipping->within)) {
     sqlite3_str_appendf(text, "at least %d%% of the total was cut off, because a %s has more than ",
-                        (int)floor(100 * clipping->cut_low), unit);
+                        least_cut(clipping), unit);
     append_number(text, ldexp(1, TALLY_RUNGS - 2));
     sqlite3_str_appendall(text, " times clip");
   } else {
-    sqlite3_str_appendf(text, "about %d%% of the total was cut off (%d%% to %d%%), if no %s has ",
-                        clipping_percent(clipping->cut), (int)floor(100 * clipping->cut_low),
-                        (int)ceil(100 * clipping->cut_high), unit);
-    sqlite3_str_appendall(text, "more than ");
+    int least = least_cut(clipping), most = (int)ceil(100 * clipping->cut_high);
+    if (is_narrow(clipping))
+      sqlite3_str_appendf(text, "about %d%% of the total was cut off (%d%% to %d%%)",
+                          clipping_percent(clipping->cut), least, most);
+    else if (least > 0)
+      sqlite3_str_appendf(text, "at least %d%% of the total was cut off, and at most %d%%", least,
+                          most);
+    else
+      sqlite3_str_appendf(text, "at most %d%% of the total was cut off", most);
+    sqlite3_str_appendf(text, ", if no %s has more than ", unit);
     append_number(text, clipping->within);
     sqlite3_str_appendall(text, " times clip");
   }
@@ -444,31 +465,41 @@ char *figure_component(const struct ledger_release *release, int component) {
   return is_empty ? sqlite3_mprintf("") : written;
 }
 
-#define NARROW 0.1 /* the widest interval of a share that one number stands for */
-
-/* Says how much was cut off, and how many units were cut down, where this is known. */
+/*
+** Says how much was cut off, and how many units were cut down, where this is known. The upper end
+** of what was cut off holds only if no unit is larger than the noise can show, so it is not said.
+*/
 static void append_cut(sqlite3_str *text, const struct figure *figure,
-                       const struct ledger_clipping *clipping) {
+                       const struct ledger_figure *terms) {
+  const struct ledger_clipping *clipping = &terms->clipping;
   const struct mechanism *mechanism = mechanism_of(figure->release);
   if (!mechanism || !mechanism->noise || isnan(clipping->stddev)) return;
   struct clipped_share share = clipped_units(mechanism->noise, clipping);
-  int has_amount = !isnan(clipping->cut), has_share = !isnan(share.share);
+  int is_about = !isnan(clipping->within) && is_narrow(clipping), least = least_cut(clipping);
+  int has_wider = terms->wider && !isnan(clipping->wider_clipped);
+  int has_amount = !isnan(clipping->cut) && !has_wider && (is_about || least > 0);
+  int has_share = !isnan(share.share);
   if (!has_amount && !has_share) return;
   sqlite3_str_appendall(text, "; ");
-  if (has_amount && isnan(clipping->within)) {
-    sqlite3_str_appendf(text, "at least %d%% was cut off", (int)floor(100 * clipping->cut_low));
-  } else if (has_amount && clipping->cut_high - clipping->cut_low <= NARROW) {
-    sqlite3_str_appendf(text, "about %d%% was cut off", clipping_percent(clipping->cut));
-  } else if (has_amount) {
-    sqlite3_str_appendf(text, "%d%% to %d%% was cut off", (int)floor(100 * clipping->cut_low),
-                        (int)ceil(100 * clipping->cut_high));
+  if (has_amount)
+    sqlite3_str_appendf(text, "%s %d%% was cut off", is_about ? "about" : "at least",
+                        is_about ? clipping_percent(clipping->cut) : least);
+  if (has_share) {
+    sqlite3_str_appendf(text, "%s%d%% of ", has_amount ? ", from " : "about ",
+                        clipping_percent(share.share));
+    append_plural(text, figure->unit ? figure->unit : "row");
+    struct clipped_share wider = {(double)NAN, 0, 1};
+    if (has_wider) wider = clipped_wider(mechanism->noise, clipping);
+    if (!isnan(wider.share)) {
+      sqlite3_str_appendf(text, " and %d%% of ", clipping_percent(wider.share));
+      append_plural(text, terms->wider);
+    }
+    if (!has_amount) sqlite3_str_appendall(text, " were cut down");
   }
-  if (has_amount && has_share) sqlite3_str_appendall(text, ", from ");
-  if (!has_share) return;
-  sqlite3_str_appendf(text, "%s%d%% of ", has_amount ? "" : "about ",
-                      clipping_percent(share.share));
-  append_plural(text, figure->unit ? figure->unit : "row");
-  if (!has_amount) sqlite3_str_appendall(text, " were cut down");
+  if (!has_amount || !is_about) return;
+  sqlite3_str_appendall(text, " (more if any is over ");
+  append_number(text, clipping->within);
+  sqlite3_str_appendall(text, " times the bound)");
 }
 
 char *figure_words(const struct ledger_release *release, const struct ledger_figure *terms) {
@@ -513,6 +544,6 @@ char *figure_words(const struct ledger_release *release, const struct ledger_fig
     sqlite3_str_appendall(text, "; then added up into other groups by a public kernel");
   if (is_mixed && strcmp(of->name, "choice") == 0)
     sqlite3_str_appendall(text, "; then changed at random by a public kernel");
-  append_cut(text, &figure, &terms->clipping);
+  append_cut(text, &figure, terms);
   return sqlite3_str_finish(text);
 }

@@ -52,7 +52,7 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
 /*
 ** Returns how much of the total was cut off: "about 12% of the total was cut off (9% to 15%), if no
 ** patient has more than 4 times clip". The caller calls sqlite3_free(). Returns null if memory runs
-** out.
+** out. Of a wide interval it gives the ends.
 */
 char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words);
 

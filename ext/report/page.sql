@@ -73,7 +73,9 @@ CREATE INDEX key_place_key ON key_place(release, key);
 -- (series.c). 0: no other release asks the same question. Running totals are a series by themselves, with a negative
 -- number. `floor`: a number that the statistic, without noise, is never below.
 CREATE TABLE described AS
-  WITH told AS (SELECT DISTINCT release, release_id, figure FROM dp_value),
+  WITH worded AS (SELECT release, release_id, figure, instr(figure, '; about ') + instr(figure, '; at least ') AS cut FROM dp_value),
+  -- What was cut off differs between tiers. The page says it in a part of its own.
+  told AS (SELECT DISTINCT release, release_id, iif(cut, substr(figure, 1, cut - 1), figure) AS figure FROM worded),
   release AS (
     SELECT release AS name, release_id, min(figure) || replace(substr(max(figure), length(min(figure)) + 1),
       '; then ', '; at some tiers then ') AS about

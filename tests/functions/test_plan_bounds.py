@@ -92,7 +92,8 @@ def test_a_plan_without_a_clip_takes_the_upper_end():
     assert one(db, "SELECT dp_plan('t', 'count', NULL, '{\"bounds\":\"b\"}') ->> 'clip'") == high
     charges = one(db, "SELECT count(*) FROM dp_charge")
     for call, said in (("dp_plan('outer', 'count', 5, '{\"bounds\":\"b\"}')", "the bounds 'b' are not published at tier 'outer'"),
-                       ("dp_plan('t', 'count', 5, '{\"bounds\":\"c\"}')", "unknown release"), ("dp_plan('t', 'avg', NULL, '{\"bounds\":\"b\",\"lo\":0,\"hi\":1}')", "is for counts and sums"),
+                       ("dp_plan('t', 'count', 5, '{\"bounds\":\"c\"}')", "unknown release"), ("dp_plan('t', 'avg', NULL, '{\"bounds\":\"b\",\"lo\":0,\"hi\":1}')", "is for one count or sum"),
+                       ("dp_plan('t', 'group_count', 5, '{\"bounds\":\"b\",\"keys\":5}')", "is for one count or sum"),
                        ("dp_release('t', 'count', 'SELECT 1 FROM flight', '{\"clip\":5,\"bounds\":\"b\"}')", "unknown option 'bounds'")):
         assert said in refused(db, f"SELECT {call}")
     one(db, "SELECT dp_diffuse('b', 'outer')")

@@ -68,6 +68,23 @@ def test_a_name_answers_the_same_statement_at_any_tier(db, asked):
 
 
 @pytest.mark.alarm(0)
+@pytest.mark.parametrize("terms", ["ORDER BY ?", "GROUP BY ?", "ORDER BY day, ?", "GROUP BY (?), day", "ORDER BY -?", "ORDER BY max(minutes, 1), + (?)"])
+def test_a_bound_number_is_no_place_of_a_column(db, terms):
+    """In plain SQLite it is a constant, and the same number in the text would be the first column."""
+    before = charges(db)
+    message = refused(db, f"SELECT dp_sum('region', minutes, 20, 'p') FROM (SELECT minutes FROM (SELECT *, 1 AS day FROM visits) {terms})", 1)
+    assert "would become the place of a column" in message and charges(db) == before
+
+
+@pytest.mark.alarm(0)
+@pytest.mark.parametrize("terms", ["ORDER BY minutes > ?", "ORDER BY max(minutes, ?), minutes", "ORDER BY minutes LIMIT 5, ?", "GROUP BY minutes HAVING count(*) > ?"])
+def test_a_bound_number_in_an_expression_is_a_value(db, terms):
+    asked = f"SELECT minutes FROM visits {terms}"
+    value = one(db, f"SELECT dp_sum('region', minutes, 20, 'p') FROM ({asked})", 1)
+    assert value == one(db, f"SELECT dp_sum('region', minutes, 20, 'p') FROM ({asked.replace('?', '1')})")
+
+
+@pytest.mark.alarm(0)
 def test_bound_values_are_part_of_the_statement(db):
     sql = "SELECT dp_count('region', iif(ward IN (?, ?), 1, NULL), 1, 'n') FROM moved WHERE note IS NOT ?"
     db.execute("CREATE TABLE moved(patient INTEGER, ward, note)")

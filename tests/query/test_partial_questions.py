@@ -107,7 +107,7 @@ def test_what_does_not_merge():
     ask = "SELECT dp_partial('sum', ?, '{\"clip\":5}')"
     state = one(db, ask, "SELECT minutes FROM visit")
     other = one(db, ask, "SELECT minutes FROM visit WHERE ward = 'a'")
-    assert "different parameters" in refused(db, "SELECT dp_merge('t', dp_states(s)) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
+    assert "of different questions" in refused(db, "SELECT dp_merge('t', dp_states(s)) FROM (SELECT ? AS s UNION ALL SELECT ?)", state, other)
     public = shard([], ["SELECT dp_init()", "SELECT dp_public('visit')", "SELECT dp_protect('exam', 'visit')", "SELECT dp_tier('t', 1, 1e6, 1e-6)"])
     assert "does not declare in the same way" in refused(public, "SELECT dp_merge('t', dp_states(?))", state)
     assert one(db, "SELECT count(*) FROM dp_charge") == one(public, "SELECT count(*) FROM dp_charge") == 0

@@ -317,4 +317,4 @@ def test_a_figure_says_how_much_was_cut_off():
     found = json.loads(one(db, "SELECT dp_clipping('r', 'clinic')"))
     share, cut = round(100 * found["share"]), round(100 * found["cut"])
     assert db.execute("SELECT release, figure FROM dp_value ORDER BY release").fetchall() == [
-        ("q", "sum, from -60 to 60 of each patient"), ("r", f"sum, from -60 to 60 of each patient; about {cut}% was cut off, from {share}% of patients")]
+        ("q", "sum, from -60 to 60 of each patient"), ("r", f"sum, from -60 to 60 of each patient; about {cut}% was cut off, from {share}% of patients (more if any is over {found['cut_within']:.0f} times the bound)")]
