@@ -150,11 +150,10 @@ static char comparison(const struct table_facts *facts, sqlite3_index_info *info
   case SQLITE_INDEX_CONSTRAINT_LE: sign = 'l'; break;
   default: return 0;
   }
-  if (is_numeric(facts, column)) return sign;
-  if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
-  int type = sqlite3_value_type(literal);
-  int may_be_like = sign == '<' && like_finds_blobs;
-  return type == SQLITE_BLOB || (type == SQLITE_TEXT && !may_be_like) ? sign : 0;
+  if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK) literal = 0;
+  int type = literal ? sqlite3_value_type(literal) : SQLITE_NULL;
+  if (sign == '<' && type == SQLITE_TEXT && like_finds_blobs) return 0; /* it may be of LIKE */
+  return is_numeric(facts, column) || type == SQLITE_TEXT || type == SQLITE_BLOB ? sign : 0;
 }
 
 /* Returns whether a comparison that the plan contains can use this value (P1). */
