@@ -379,7 +379,7 @@ def half_normal(confidence):
 
 
 def check_interval(db, confidence, tier="clinic"):
-    """Checks that the interval is never narrower than the true interval by more than 1e-12, and never wider by more than 1e-9. The
+    """Checks that the interval is never narrower than the true interval by more than 1e-12, and never wider by more than `most`. The
     interval of a value that shrinks is that before it shrinks, and also contains the value."""
     low, high = json.loads(one(db, "SELECT dp_interval('a', ?, NULL, ?)", tier, confidence))
     value, stddev = db.execute("SELECT value, stddev FROM dp_value WHERE tier = ?", (tier,)).fetchone()
@@ -391,9 +391,10 @@ def check_interval(db, confidence, tier="clinic"):
     half_width = clock**0.5 * 2.0**granularity * quantile
     x = centre + (value - centre) / shrink
     rounding = (abs(x) + abs(value) + 2 * abs(x - centre)) * 2**-51  # the rounding of the two ends, and of x
+    most = 1e-9 + 2**-53 / confidence  # the probability outside, (1 - confidence)/2, is rounded
     assert low <= value <= high
     for got, moved in ((high - x, value - x), (x - low, x - value)):
-        assert got == moved > half_width or half_width * (1 - 1e-12) - rounding <= got <= half_width * (1 + 1e-9) + 2 * rounding
+        assert got == moved > half_width or half_width * (1 - 1e-12) - rounding <= got <= half_width * (1 + most) + 2 * rounding
     return low, high, half_width
 
 
