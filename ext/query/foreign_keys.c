@@ -92,8 +92,10 @@ static int keys_read(struct foreign_keys *keys, sqlite3 *db, struct error *error
 /* Returns the foreign key of a column, which may be null, or null. */
 static const struct foreign_key *key_of(const struct foreign_keys *keys, const char *table,
                                         const char *column) {
-  for (const struct foreign_key *key = keys->list; column && key < keys->list + keys->count; key++)
+  for (int i = 0; column && i < keys->count; i++) {
+    const struct foreign_key *key = &keys->list[i];
     if (key->column && is_same(key->column, column) && is_same(key->of, table)) return key;
+  }
   return 0;
 }
 
