@@ -179,7 +179,7 @@ ARROWS = {
     "ledger": {"math"},
     "release": {"ledger", "mechanism", "sums", "noise", "math"},
     "query": {"release", "ledger", "mechanism", "sums", "noise", "math"},
-    "report": {"ledger"},
+    "report": {"ledger", "noise"},
     "functions": {"report", "query", "release", "ledger", "mechanism", "sums", "noise", "math"},
     # Rooms beside the core: no other room includes them.
     "papers": {"math"},

@@ -36,7 +36,7 @@ enum {
   HIGH,
   ARGUMENTS
 };
-#define FIGURE_ARGUMENTS 25
+#define FIGURE_ARGUMENTS 27
 
 static int is_finite(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
@@ -179,7 +179,7 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   const char *texts[FIGURE_ARGUMENTS] = {0};
   int read = 1;
   for (int i = 0; i < argc; i++)
-    if (i == 0 || (i >= 9 && i <= 13) || i == 23) read = read && text_of(argv[i], &texts[i]);
+    if (i == 0 || (i >= 9 && i <= 13) || i == 25) read = read && text_of(argv[i], &texts[i]);
   struct ledger_release release = {.kind = (char *)texts[0],
                                    .clip = number_or_nan(argv[1]),
                                    .lo = number_or_nan(argv[2]),
@@ -199,9 +199,10 @@ static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
                                 {number_or_nan(argv[16]), number_or_nan(argv[17]),
                                  number_or_nan(argv[18]), number_or_nan(argv[19]),
                                  number_or_nan(argv[20]), number_or_nan(argv[21]),
-                                 number_or_nan(argv[22]), (double)NAN, (double)NAN},
-                                texts[23],
-                                number_or_nan(argv[24])};
+                                 number_or_nan(argv[22]), number_or_nan(argv[23]),
+                                 number_or_nan(argv[24])},
+                                texts[25],
+                                number_or_nan(argv[26])};
   result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
 }
 
@@ -251,7 +252,7 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   " r.quantiles, r.ways, r.periods, r.mechanism," \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger)," \
   " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low," \
-  " p.cut_high, p.cut_within," \
+  " p.cut_high, p.cut_within, p.wider_clipped, p.wider_unclipped," \
   " (SELECT wider FROM dp_policy WHERE wider IS NOT NULL)," \
   " (SELECT factor FROM dp_policy WHERE wider IS NOT NULL))" \
   " FROM dp_publication p WHERE p.release_id = " v ".release_id AND p.tier = " v ".tier)" \

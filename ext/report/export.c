@@ -4,6 +4,7 @@
 */
 #include <stdint.h>
 
+#include "noise/entropy.h"
 #include "os/file.h"
 #include "report/report.h"
 
@@ -89,7 +90,8 @@ static int fail_creation(enum creation creation, struct error *error) {
 /* Writes the file beside its name, and gives it the name when it is complete. */
 static int write_file(sqlite3 *facts, const char *path, const char *model, struct error *error) {
   uint64_t number; /* for a name that nobody else has: it need not be secret */
-  sqlite3_randomness(sizeof number, &number);
+  if (!entropy_fill(&number, sizeof number))
+    return error_set(error, "the system gave no random bytes");
   char *part = sqlite3_mprintf("%.*sdp_export-%016llx.part", (int)(path_name(path) - path), path,
                                (sqlite3_uint64)number);
   if (!part) return error_set_memory(error);

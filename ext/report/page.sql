@@ -73,13 +73,15 @@ CREATE INDEX key_place_key ON key_place(release, key);
 -- (series.c). 0: no other release asks the same question. Running totals are a series by themselves, with a negative
 -- number. `floor`: a number that the statistic, without noise, is never below.
 CREATE TABLE described AS
-  WITH worded AS (SELECT release, release_id, figure, instr(figure, '; about ') + instr(figure, '; at least ') AS cut FROM dp_value),
-  -- What was cut off differs between tiers. The page says it in a part of its own.
-  told AS (SELECT DISTINCT release, release_id, iif(cut, substr(figure, 1, cut - 1), figure) AS figure FROM worded),
+  -- The words of the innermost tier, and what a public kernel did at others.
+  WITH told AS (
+    SELECT release, release_id, figure, number, instr(figure, '; then ') AS at FROM dp_value JOIN place ON tier_name = tier),
+  first AS (SELECT release, release_id, figure, at, min(number) FROM told GROUP BY release, release_id),
+  mixed AS (SELECT release, release_id, max(substr(figure, at + 2)) || '; ' AS words FROM told WHERE at GROUP BY release, release_id),
   release AS (
-    SELECT release AS name, release_id, min(figure) || replace(substr(max(figure), length(min(figure)) + 1),
-      '; then ', '; at some tiers then ') AS about
-    FROM told GROUP BY release, release_id),
+    SELECT f.release AS name, f.release_id,
+      figure || iif(at, '', ifnull('; at some tiers ' || substr(words, 1, instr(words, '; ') - 1), '')) AS about
+    FROM first f LEFT JOIN mixed m ON m.release = f.release AND m.release_id IS f.release_id),
   sorted AS (
     SELECT r.name, r.kind, r.options, r.keys, r.sql, r.ways, about,
       iif(r.kind LIKE 'ou!_%' ESCAPE '!', substr(r.kind, 4), r.kind) AS sort,

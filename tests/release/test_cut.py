@@ -230,6 +230,11 @@ def test_households_are_counted_and_bound_the_counts(kind, threads):
         found = json.loads(one(db, "SELECT dp_clipping('r', 't')"))
         share = large / len(sizes)
         assert found["wider_low"] - 1e-3 <= share <= found["wider_high"] + 1e-3 and found["wider_share"] == pytest.approx(share, abs=1e-3)
+        shares = f"about {100 * found['share']:.0f}% of persons and {100 * share:.0f}% of households were cut down"
+        figure = one(db, "SELECT DISTINCT figure FROM dp_value")
+        assert figure.endswith("; " + shares) and "cut off" not in figure, figure
+        assert found["summary"].endswith(f"about {100 * share:.0f}% of wider units were scaled down, too") and "of the total was" not in found["summary"]
+        assert "of the total was" not in one(db, "SELECT dp_report()")
         # Only the counts of households that are scaled down differ from those of their people.
         small = [sum(sum(n == size for n in mine) for home, mine in sizes.items() if factor[home] == 1) for size in (2, 1)]
         every = [sum(sum(n == size for n in mine) for mine in sizes.values()) for size in (2, 1)]

@@ -169,6 +169,17 @@ def test_a_period_and_its_running_total_are_one_row(path, keys):
     assert len(charts(page)) == 2 * len(keys or [None])
 
 
+def test_a_page_says_of_a_release_what_its_innermost_tier_says(path):
+    """The words differ between tiers: by what was cut off, and by what else their members see."""
+    db = visits(path)
+    release(db, "days", "sum", "SELECT days FROM visit", clip=1, diagnose=True)
+    release(db, "days by clip 2", "sum", "SELECT days FROM visit", (), clip=2)
+    said = dict(db.execute("SELECT tier, figure FROM dp_value WHERE release = 'days'"))
+    assert said["clinic"].endswith("also answered with clip 2") and "clip 2" not in said["public"]
+    for tier, inner in ((None, "clinic"), ("clinic", "clinic"), ("public", "public")):
+        assert f"{said[inner]} · " in one(db, "SELECT dp_report(?)", tier), tier
+
+
 def test_clipping_is_said_once_for_a_question(path):
     db = visits(path)
     for m in range(1, 13):
