@@ -122,8 +122,8 @@ char *clipping_amount(const struct ledger_clipping *clipping, const struct clipp
     sqlite3_str_appendall(text, "how much was cut off is not told where wider units are scaled "
                                 "down, too");
   } else if (isnan(clipping->cut_low)) {
-    sqlite3_str_appendall(text, "how much was cut off is told for counts and sums, without private "
-                                "keys and periods");
+    sqlite3_str_appendall(text, "how much was cut off is told only of counts and sums without "
+                                "private keys and periods");
   } else if (isnan(clipping->cut)) {
     sqlite3_str_appendall(text, "too few ");
     append_units(text, words);

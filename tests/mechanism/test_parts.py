@@ -37,7 +37,7 @@ def statistics(values):
 def test_the_truth_is_in_95_of_100_intervals(kind, mechanism):
     """Of 5,000 intervals of each statistic and tier, all with noise of their own, 93% to 97% hold the truth: 6.5 standard deviations.
     The interval of a spread may hold it more often, because a spread is not linear, and one of several Laplace draws is the wider of
-    two (98%)."""
+    two (up to 98%, and 6.5 standard deviations more)."""
     db, truth = people(0.02)
     exact = {key: statistics(values) for key, values in truth.items()}
     held = {}
@@ -53,7 +53,7 @@ def test_the_truth_is_in_95_of_100_intervals(kind, mechanism):
     for (statistic, tier), found in held.items():
         assert len(found) == KEYS * RELEASES
         share = sum(found) / len(found)
-        most = 1 if statistic not in ("count", "average") else 0.98 if mechanism else 0.97
+        most = 1 if statistic not in ("count", "average") else 0.993 if mechanism else 0.97
         assert 0.93 <= share <= most, (statistic, tier, share)
 
 

@@ -253,7 +253,7 @@ def test_the_interval_covers(mechanism):
 
 
 LITTLE = "; a few with very large contributions can matter, too"
-UNTOLD = "; how much was cut off is told for counts and sums, without private keys and periods"
+UNTOLD = "; how much was cut off is told only of counts and sums without private keys and periods"
 NOTHING = "; about 0% of the total was cut off (0% to 1%), if no patient has more than 2 times clip"
 
 

@@ -169,7 +169,7 @@ def test_where_it_is_not_told_the_summary_says_so(kind, options):
     one(db, "SELECT dp_release('t', ?, ?, ?)", kind.split()[-1], f"SELECT {columns} FROM t", json.dumps({**options, "name": "r", "diagnose": True}))
     found = json.loads(one(db, "SELECT dp_clipping('r', 't')"))
     assert [found[name] for name in ("cut", "cut_low", "cut_high", "cut_within")] == [None] * 4
-    assert "; how much was cut off is told for counts and sums, without private keys and periods" in found["summary"]
+    assert "; how much was cut off is told only of counts and sums without private keys and periods" in found["summary"]
 
 
 def test_threads_find_the_same():

@@ -102,8 +102,8 @@ def test_reasons_of_clipping(clinic, kind, options, reason):
     found = json.loads(one(clinic, "SELECT dp_clipping('s', 'clinic')"))
     assert found["share"] == pytest.approx(1 / 3, abs=0.1)
     assert found["summary"].partition("% ")[2] == (
-        f"of patients were cut down to the {reason}: a larger clip would lower the bias; how much was cut off is told for counts and sums,"
-        " without private keys and periods")
+        f"of patients were cut down to the {reason}: a larger clip would lower the bias; how much was cut off is told only of counts and"
+        " sums without private keys and periods")
 
 
 def test_dp_answer_names_the_periods(clinic):

@@ -71,6 +71,19 @@ def test_every_screen_and_paper(browser, pages, name):
             assert len(seen["labels"]) > 20  # each figure has a label with its tier's number
 
 
+AXES = """[...document.querySelectorAll('.v')].flatMap(table => {
+  const ends = table.querySelector('.ends'), chart = table.querySelector('td.g svg');
+  return ends && chart ? [[ends, chart].map(e => e.getBoundingClientRect()).map(r => [Math.round(r.left), Math.round(r.right)])] : [];
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 480, 768, 1280])
+def test_the_ends_of_an_axis_stand_at_the_ends_of_its_charts(browser, pages, width):
+    browser.open(pages["hospital-owner"][0], width)
+    found = browser.run(AXES)
+    assert len(found) > 1 and all(ends == chart for ends, chart in found), found
+
+
 @pytest.mark.parametrize("spoil,fault", [
     ("document.querySelector('h1').style.cssText = 'white-space:nowrap;width:3000px'", "wide"),
     ("document.querySelector('h2').style.cssText = 'color:#aaa'", "contrast"),
