@@ -1,7 +1,5 @@
-/*
-** decode.c: an aggregate that only decodes vectors, for comparison. decode_vector(v, dim) adds up
-** the coordinates of BLOBs of little-endian float32 and returns the sum of the totals.
-*/
+/* decode.c: an aggregate that only decodes vectors, for comparison. decode_vector(v, dim) adds up
+** the coordinates of BLOBs of little-endian float32 and returns the sum of the totals. */
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT1
 #include <string.h>

@@ -1,11 +1,9 @@
-/*
-** sampler.c: measures the nanoseconds that a draw of noise takes. The program runs one round of
+/* sampler.c: measures the nanoseconds that a draw of noise takes. The program runs one round of
 ** each sampler. bench/sampler.py takes medians of several rounds.
 **
 ** The samplers of diffuse draw exact discrete Gaussians with random bits from the system. GSL's
 ** sampler draws rounded normal numbers from a generator that anybody can predict. GSL's time shows
-** the cost of noise without any privacy guarantee.
-*/
+** the cost of noise without any privacy guarantee. */
 #include <gsl/gsl_randist.h>
 #include <stdio.h>
 #include <time.h>

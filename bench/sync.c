@@ -1,7 +1,5 @@
-/*
-** sync.c: counts the calls of fsync() and fdatasync() and measures their time. bench/children.py
-** loads this library by LD_PRELOAD.
-*/
+/* sync.c: counts the calls of fsync() and fdatasync() and measures their time. bench/children.py
+** loads this library by LD_PRELOAD. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <time.h>

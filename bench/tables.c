@@ -1,8 +1,6 @@
-/*
-** tables.c: measures one round of the arithmetic of cross tables: shares and reconciliation of all
+/* tables.c: measures one round of the arithmetic of cross tables: shares and reconciliation of all
 ** tables of up to three of ten attributes with ten keys each (176 tables, 124,601 cells). Prints
-** names and seconds of processor time; bench/tables.py takes medians.
-*/
+** names and seconds of processor time; bench/tables.py takes medians. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

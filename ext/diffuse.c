@@ -1,7 +1,5 @@
-/*
-** diffuse.c: entry point of the extension. Loading checks the host's SQLite, turns off GSL's error
-** handler and registers the functions. Loading does not open, create or write any file.
-*/
+/* diffuse.c: entry point of the extension. Loading checks the host's SQLite, turns off GSL's error
+** handler and registers the functions. Loading does not open, create or write any file. */
 #include <gsl/gsl_errno.h>
 
 #include "categories/categories.h"
@@ -27,11 +25,9 @@ SQLITE_EXTENSION_INIT1
 /* The rooms beside the core that make releases. */
 static const struct room *const rooms[] = {&categories_room, &models_room, 0};
 
-/*
-** Stores the table of functions through which the extension calls SQLite. All connections use the
+/* Stores the table of functions through which the extension calls SQLite. All connections use the
 ** table of the SQLite library that loaded the extension first. If a second SQLite library in the
-** process loads the extension, the function returns 0 with a message.
-*/
+** process loads the extension, the function returns 0 with a message. */
 static int take_api(const sqlite3_api_routines *api, char **error) {
 #ifndef SQLITE_CORE
   if (!sqlite3_api) SQLITE_EXTENSION_INIT2(api);
@@ -49,10 +45,8 @@ static int take_api(const sqlite3_api_routines *api, char **error) {
 #endif
 }
 
-/*
-** Returns whether SQLite's memory and the `taken` bytes for tables of units are together within
-** PRAGMA hard_heap_limit.
-*/
+/* Returns whether SQLite's memory and the `taken` bytes for tables of units are together within
+** PRAGMA hard_heap_limit. */
 static int is_within_limit(size_t taken) {
   sqlite3_int64 limit = sqlite3_hard_heap_limit64(-1);
   return limit <= 0 ||
@@ -96,11 +90,9 @@ static int register_all(sqlite3 *db, struct host *host) {
   return rc;
 }
 
-/*
-** If the extension is loaded again on the same connection, this function registers nothing. New
+/* If the extension is loaded again on the same connection, this function registers nothing. New
 ** functions would get a new struct host, and a ledger in memory that belongs to the old struct host
-** would be lost. SQLite also refuses to replace functions while a statement runs.
-*/
+** would be lost. SQLite also refuses to replace functions while a statement runs. */
 static int load(sqlite3 *db, char **error, const sqlite3_api_routines *api) {
   static struct mutex mutex = MUTEX_INITIALIZER;
   mutex_lock(&mutex); /* several connections may load the extension at once */
@@ -128,12 +120,10 @@ EXPORTED int sqlite3_diffuse_init(sqlite3 *db, char **error, const sqlite3_api_r
   return load(db, error, api);
 }
 
-/*
-** SQLite looks for this name first, and then for a name that it makes of the file's. A copy of the
+/* SQLite looks for this name first, and then for a name that it makes of the file's. A copy of the
 ** library therefore loads under any name. It must not call sqlite3_diffuse_init(): a name that is
 ** exported stands for the function of the first library that was loaded. A test build has an entry
-** point of its own.
-*/
+** point of its own. */
 #ifndef SQLITE_CORE
 #ifndef _WIN32
 __attribute__((weak))

@@ -1,5 +1,4 @@
-/*
-** error.h: the one error type of the extension.
+/* error.h: the one error type of the extension.
 **
 ** An error is one sentence without the name of the SQL function: "what is wrong (what to do)". The
 ** first error stays until a caller clears the error, so a caller can call several functions and
@@ -11,8 +10,7 @@
 ** SQLite's result codes. Functions that return an index, a count or another number return -1 (or a
 ** constant such as CELL_FAILED) if there is no such number. Comparisons return a negative number, 0
 ** or a positive number, as strcmp() does. A step with three outcomes (a row, the end, a failure)
-** returns 1, 0 or -1.
-*/
+** returns 1, 0 or -1. */
 #ifndef DIFFUSE_BASE_ERROR_H
 #define DIFFUSE_BASE_ERROR_H
 
@@ -22,10 +20,8 @@ struct sqlite3;
 
 struct error {
   char *text; /* null: no error */
-  /*
-  ** The connection of the caller. An error repeats a word of the caller's if the text of a running
-  ** statement of this connection has the word in quotes (sql_text.h). Null: it repeats none.
-  */
+  /* The connection of the caller. An error repeats a word of the caller's if the text of a running
+  ** statement of this connection has the word in quotes (sql_text.h). Null: it repeats none. */
   struct sqlite3 *caller;
 };
 
@@ -47,10 +43,8 @@ const char *error_text(const struct error *error);
 
 void error_clear(struct error *error);
 
-/*
-** error_take() returns the error and clears `error`, before work that must run even after an error
-** and whose own errors do not matter; error_restore() then sets it again.
-*/
+/* error_take() returns the error and clears `error`, before work that must run even after an error
+** and whose own errors do not matter; error_restore() then sets it again. */
 struct error error_take(struct error *error);
 void error_restore(struct error *error, struct error taken);
 

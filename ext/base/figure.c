@@ -48,10 +48,8 @@ static int exponent_of(double x) {
 
 enum direction { NEAREST, DOWN, UP }; /* DOWN and UP: towards minus and plus infinity */
 
-/*
-** Returns x / 10^place, rounded to an integer. The integer must have at most 17 digits. NEAREST
-** rounds a tie to the even integer.
-*/
+/* Returns x / 10^place, rounded to an integer. The integer must have at most 17 digits. NEAREST
+** rounds a tie to the even integer. */
 static int64_t rounded(double x, int place, enum direction direction) {
   struct decimal decimal = decimal_of(x);
   int count = x == 0 ? 0 : decimal.exponent - place + 1; /* number of digits down to `place` */
@@ -69,10 +67,8 @@ static int64_t rounded(double x, int place, enum direction direction) {
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/*
-** Appends n * 10^place with commas between thousands. If `place` is negative, appends -place
-** decimals.
-*/
+/* Appends n * 10^place with commas between thousands. If `place` is negative, appends -place
+** decimals. */
 static void append_number(sqlite3_str *text, int64_t n, int place) {
   char digits[64];
   int decimals = place < 0 ? -place : 0, count = 0;
@@ -96,10 +92,8 @@ static int place_of(double half) {
   return rounded(half, first - 1, UP) < 30 ? first - 1 : first;
 }
 
-/*
-** Returns the decimal place of the last digit that a number needs, with at most 15 digits. Returns
-** INT_MAX for 0.
-*/
+/* Returns the decimal place of the last digit that a number needs, with at most 15 digits. Returns
+** INT_MAX for 0. */
 static int last_place(double x) {
   if (x == 0) return INT_MAX;
   int place = exponent_of(fabs(x)) - PRECISION + 1;
@@ -107,10 +101,8 @@ static int last_place(double x) {
   return place;
 }
 
-/*
-** Returns the text of a value whose interval is a single point. Values on a grid are rounded to it,
-** so the number before rounding may be half a step away, and the text shows half a step after ±.
-*/
+/* Returns the text of a value whose interval is a single point. Values on a grid are rounded to it,
+** so the number before rounding may be half a step away, and the text shows half a step after ±. */
 static char *figure_certain(double value, double step) {
   int place = value != 0 ? last_place(value) : 0, step_place = step > 0 ? last_place(step / 2) : 0;
   int first = value != 0 ? exponent_of(fabs(value)) : 0;
@@ -129,10 +121,8 @@ static char *figure_certain(double value, double step) {
   return sqlite3_str_finish(text);
 }
 
-/*
-** Returns -1 if n * 10^place is below an end of a range, 1 if it is above, and 0 if it is equal. An
-** end with far more digits than n is far from n.
-*/
+/* Returns -1 if n * 10^place is below an end of a range, 1 if it is above, and 0 if it is equal. An
+** end with far more digits than n is far from n. */
 static int compare(int64_t n, int place, double end) {
   if (isinf(end) || (end != 0 && exponent_of(fabs(end)) - place > PRECISION))
     return end > 0 ? -1 : 1;
@@ -157,10 +147,8 @@ char *figure_with_interval(double value, double low, double high,
                            const struct figure_terms *known) {
   struct figure_terms own = *known;
   const struct figure_terms *terms = &own;
-  /*
-  ** The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
-  ** 1 - 1e-6 keeps this excess from changing a digit of the text.
-  */
+  /* The intervals in the ledger were rounded outward, so they are slightly too wide. The factor
+  ** 1 - 1e-6 keeps this excess from changing a digit of the text. */
   double below = (value - low) * (1 - 1e-6), above = (high - value) * (1 - 1e-6);
   double half = fmax(below / 2 + above / 2, 0), most = fmax(fabs(value), half);
   int first = most > 0 ? exponent_of(most) : 0;

@@ -1,8 +1,6 @@
-/*
-** hash.c: SHA-256 of lines and rows. The code first collects the bytes in a buffer, because most
+/* hash.c: SHA-256 of lines and rows. The code first collects the bytes in a buffer, because most
 ** columns are short and there are many of them.
-** Tests: tests/ledger/test_edits.py
-*/
+** Tests: tests/ledger/test_edits.py */
 #include "base/hash.h"
 
 #include <string.h>

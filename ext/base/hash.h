@@ -28,10 +28,8 @@ void digest_add(struct digest *digest, const char *bytes, size_t size);
 /* Adds the letter `type` unless it is 0, the integer x in decimal, and the character `end`. */
 void digest_typed(struct digest *digest, char type, int64_t x, char end);
 
-/*
-** Add one line: the bits of a double in hexadecimal, a text, or a blob in hexadecimal. A null
-** pointer adds an empty line.
-*/
+/* Add one line: the bits of a double in hexadecimal, a text, or a blob in hexadecimal. A null
+** pointer adds an empty line. */
 void digest_bits(struct digest *digest, double x);
 void digest_text(struct digest *digest, const char *text);
 void digest_hexadecimal(struct digest *digest, struct bytes bytes);

@@ -43,10 +43,8 @@ int json_present(struct json *json) {
                                       sqlite3_errmsg(json->db));
 }
 
-/*
-** Returns whether valid JSON contains an escaped zero byte. In \\u0000 the first backslash escapes
-** the second, so this text contains no zero byte.
-*/
+/* Returns whether valid JSON contains an escaped zero byte. In \\u0000 the first backslash escapes
+** the second, so this text contains no zero byte. */
 static int has_zero_byte(const char *text) {
   for (; *text; text++) {
     if (*text != '\\') continue;
@@ -88,10 +86,8 @@ static int is_json(struct json *json, const char *text, const char *wanted) {
   return !has_zero_byte(text) || error_set(json->error, "a zero byte in a JSON %s", wanted);
 }
 
-/*
-** Calls take() for one member, with a copy of the value: SQLite's own value of a column is
-** unprotected, and may only be bound or copied.
-*/
+/* Calls take() for one member, with a copy of the value: SQLite's own value of a column is
+** unprotected, and may only be bound or copied. */
 static int hand_over(struct json *json, sqlite3_stmt *row, const char *key, json_take *take,
                      void *context) {
   sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(row, 2));

@@ -11,10 +11,8 @@
 
 #define MOST_DIGITS 17 /* enough to tell any two doubles apart */
 
-/*
-** Writes x as the C library does, "d.ddde+dd", with a number of digits as in number_write(). The C
-** library rounds correctly.
-*/
+/* Writes x as the C library does, "d.ddde+dd", with a number of digits as in number_write(). The C
+** library rounds correctly. */
 static void scientific(double x, int digits, char text[NUMBER_SIZE]) {
   struct number_locale before = locale_plain();
   int count = digits ? digits : 15;
@@ -133,10 +131,8 @@ static struct decimal_range range_of(double low, double high) {
   return (struct decimal_range){low, high, first.digits, last.digits, exponent, fits};
 }
 
-/*
-** The exact edge is a fraction with the denominator `count`. Its decimal is cut after 35 digits; a
-** further digit says that something follows, so that the nearest double is found.
-*/
+/* The exact edge is a fraction with the denominator `count`. Its decimal is cut after 35 digits; a
+** further digit says that something follows, so that the nearest double is found. */
 static double edge_of(const struct decimal_range *range, int k, int count) {
   double part = (double)k / count;
   if (!range->is_exact) return range->low * (1 - part) + range->high * part;

@@ -1,8 +1,6 @@
-/*
-** own_connection.c: see own_connection.h. All settings are listed here once. A caller that needs
+/* own_connection.c: see own_connection.h. All settings are listed here once. A caller that needs
 ** another value sets it afterwards.
-** Tests: tests/base/test_settings.py
-*/
+** Tests: tests/base/test_settings.py */
 #include "base/own_connection.h"
 
 #include <limits.h>

@@ -1,8 +1,6 @@
-/*
-** sql_functions.c: see sql_functions.h.
+/* sql_functions.c: see sql_functions.h.
 ** Tests: tests/base/test_row_tables.py, tests/faults/test_calls.py,
-** tests/sums/test_vectors_input.py, tests/functions/test_errors.py
-*/
+** tests/sums/test_vectors_input.py, tests/functions/test_errors.py */
 #include "base/sql_functions.h"
 
 #include <math.h>
@@ -172,11 +170,9 @@ int row_table_plan(sqlite3_index_info *info, int first, int most) {
   return SQLITE_OK;
 }
 
-/*
-** Returns whether a constraint is the IN of a list or of a SELECT, or may be one. SQLite reports it
+/* Returns whether a constraint is the IN of a list or of a SELECT, or may be one. SQLite reports it
 ** as an equality, but compares the values with the column by the column's affinity alone, and loses
-** rows of which a full comparison would be true. SQLite tells so of the first 32 constraints.
-*/
+** rows of which a full comparison would be true. SQLite tells so of the first 32 constraints. */
 static int is_in(sqlite3_index_info *info, int i) {
 #if SQLITE_VERSION_NUMBER >= IN_TOLD_SINCE
   if (sqlite3_libversion_number() >= IN_TOLD_SINCE) return i > 31 || sqlite3_vtab_in(info, i, -1);

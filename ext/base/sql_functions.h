@@ -1,5 +1,4 @@
-/*
-** sql_functions.h: the two forms of the SQL functions: scalars with checked arguments, and
+/* sql_functions.h: the two forms of the SQL functions: scalars with checked arguments, and
 ** read-only eponymous virtual tables whose rows a C function makes. The arguments of such a table
 ** are hidden columns, so that it is used like a function: dp_table('census', 'public').
 **
@@ -13,8 +12,7 @@
 **       rows. So it is the same however SQLite finds the row: to answer OR, SQLite reads a table
 **       several times, and knows by the rowid which rows it has had.
 **   V5  A statement reads or compares an argument only of calls that have it. Otherwise SQLite
-**       could answer OR by one call without this argument, and lose the rows of those with it.
-*/
+**       could answer OR by one call without this argument, and lose the rows of those with it. */
 #ifndef DIFFUSE_BASE_SQL_FUNCTIONS_H
 #define DIFFUSE_BASE_SQL_FUNCTIONS_H
 
@@ -27,11 +25,9 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/*
-** The rows of one reading: cells in the order of the rows and of the columns, without the
+/* The rows of one reading: cells in the order of the rows and of the columns, without the
 ** arguments. These functions append a cell. They return 1, or 0 with the error of the reading set.
-** They copy a text. row_value() takes the result of sqlite3_value_dup(), which it frees.
-*/
+** They copy a text. row_value() takes the result of sqlite3_value_dup(), which it frees. */
 struct row_list;
 int row_null(struct row_list *rows);
 int row_integer(struct row_list *rows, sqlite3_int64 integer);
@@ -49,25 +45,19 @@ struct row_table {
   int option;          /* 0, SQLITE_VTAB_DIRECTONLY or SQLITE_VTAB_INNOCUOUS */
   int estimate;        /* the number of rows that the planner assumes */
   double cost;         /* and what reading them costs */
-  /*
-  ** Makes the rows. arguments[i] is null if SQLite does not give argument i. Returns 1, or 0 with
-  ** the error set.
-  */
+  /* Makes the rows. arguments[i] is null if SQLite does not give argument i. Returns 1, or 0 with
+  ** the error set. */
   int (*fill)(struct row_list *rows, void *context, sqlite3_value *const *arguments,
               struct error *error);
 };
 
-/*
-** Registers a table, which is copied. `release` (or null) is called with the context when nobody
-** needs it any more, also after a failure. Returns an SQLite result code.
-*/
+/* Registers a table, which is copied. `release` (or null) is called with the context when nobody
+** needs it any more, also after a failure. Returns an SQLite result code. */
 int row_table_register(sqlite3 *db, const struct row_table *table, void *context,
                        void (*release)(void *));
 
-/*
-** The xBestIndex of a table whose arguments are hidden columns from `first` on (V2). Sets idxNum to
-** the set of the arguments that are given. xFilter gets them in the order of the arguments.
-*/
+/* The xBestIndex of a table whose arguments are hidden columns from `first` on (V2). Sets idxNum to
+** the set of the arguments that are given. xFilter gets them in the order of the arguments. */
 int row_table_plan(sqlite3_index_info *info, int first, int most);
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -78,11 +68,9 @@ struct domain {
   int low_open, high_open; /* 0: the domain includes this end, even if it is infinite */
 };
 
-/*
-** Sets *number to the value if it is a number in the domain, or a text that wholly is one, because
+/* Sets *number to the value if it is a number in the domain, or a text that wholly is one, because
 ** some hosts bind all values as texts. Otherwise the error names the parameter, its domain and a
-** wrong type.
-*/
+** wrong type. */
 int domain_check(sqlite3_value *value, const struct domain *domain, double *number,
                  struct error *error);
 
@@ -90,10 +78,9 @@ int domain_holds(const struct domain *domain, double number);
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-/*
-** The descriptor of a scalar function, with which the user data of every scalar begins, for
-** function_of(). The user data of an aggregate that calls the functions below begins with its name.
-*/
+/* The descriptor of a scalar function, with which the user data of every scalar begins, for
+** function_of(). The user data of an aggregate that calls the functions below begins with its
+** name. */
 struct scalar {
   const char *name;
   int min_arguments;
@@ -116,10 +103,8 @@ int function_error(sqlite3_context *context, const char *format, ...);
 /* Fails the call with "name: error", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
-/*
-** Ends the call of the running scalar: with a text, which it frees, or with a value. If an error is
-** set, or there is no text or value, fails the call and clears the error.
-*/
+/* Ends the call of the running scalar: with a text, which it frees, or with a value. If an error is
+** set, or there is no text or value, fails the call and clears the error. */
 void end_with_text(sqlite3_context *context, char *text, struct error *error);
 void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
                     struct error *error);

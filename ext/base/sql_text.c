@@ -1,8 +1,6 @@
-/*
-** sql_text.c: see sql_text.h.
+/* sql_text.c: see sql_text.h.
 ** Tests: tests/query/test_asked.py, tests/query/test_random_comparisons.py,
-** tests/base/test_known_names.py, tests/sums/test_vectors_input.py
-*/
+** tests/base/test_known_names.py, tests/sums/test_vectors_input.py */
 #include "base/sql_text.h"
 
 #include <ctype.h>
@@ -63,10 +61,8 @@ int whole_number(sqlite3_value *value, int64_t *number) {
   return 1;
 }
 
-/*
-** Returns whether a text is wholly a number as SQLite reads it: digits with at most one point and
-** an exponent, a sign before both, and white space around them.
-*/
+/* Returns whether a text is wholly a number as SQLite reads it: digits with at most one point and
+** an exponent, a sign before both, and white space around them. */
 static int is_number(const char *text, size_t size) {
   const char *end = text + size, *at = text;
   int digits = 0, power = 1;
@@ -110,11 +106,9 @@ const char *not_a(sqlite3_value *value, int wanted) {
 
 /* ---- keys of groups -------------------------------------------------------------------------- */
 
-/*
-** The text of a key has at most KEY_LENGTH characters. Keys are data and can have any length, so
+/* The text of a key has at most KEY_LENGTH characters. Keys are data and can have any length, so
 ** key_text() cuts longer keys. BLOB_BYTES is the size of the longest blob whose text, x'...', is
-** not cut. If key_text() is called with a text that it has returned, it returns the same text.
-*/
+** not cut. If key_text() is called with a text that it has returned, it returns the same text. */
 #define KEY_LENGTH 1000
 #define BLOB_BYTES 498
 
@@ -124,10 +118,8 @@ static char *number_key(double x) {
   return sqlite3_mprintf("%s", number_write(x, 15, (char[NUMBER_SIZE]){0}));
 }
 
-/*
-** Appends the number at the start of a JSON text as a key has it. A whole number that SQLite reads
-** as an integer stays as it is. Returns the number of bytes read, or 0 if there is no number.
-*/
+/* Appends the number at the start of a JSON text as a key has it. A whole number that SQLite reads
+** as an integer stays as it is. Returns the number of bytes read, or 0 if there is no number. */
 static size_t append_number_key(sqlite3_str *key, const char *text) {
   char number[64];
   double x;
@@ -144,11 +136,9 @@ static size_t append_number_key(sqlite3_str *key, const char *text) {
   return size;
 }
 
-/*
-** Writes a JSON array, the text of a composite key, in one form: without white space, and with the
+/* Writes a JSON array, the text of a composite key, in one form: without white space, and with the
 ** numbers as keys have them, so that ["a",1] and ["a",1.0] are one key. Returns null if the text is
-** no JSON array, or if memory runs out.
-*/
+** no JSON array, or if memory runs out. */
 static char *composite_key(const char *text) {
   sqlite3_str *key = sqlite3_str_new(0);
   int depth = 0, has_value = 0, sound = *text == '[';
@@ -186,10 +176,8 @@ static char *composite_key(const char *text) {
   return 0;
 }
 
-/*
-** Returns the text of a key whose SQL type is TEXT. The function replaces each byte that is not
-** valid UTF-8 by U+FFFD, so the result is valid in JSON.
-*/
+/* Returns the text of a key whose SQL type is TEXT. The function replaces each byte that is not
+** valid UTF-8 by U+FFFD, so the result is valid in JSON. */
 static char *plain_key(const unsigned char *text) {
   char *composite = *text == '[' ? composite_key((const char *)text) : 0;
   if (composite) text = (const unsigned char *)composite;
@@ -367,20 +355,17 @@ int has_word(const char *name, const char *sql) {
   return *sql != 0;
 }
 
-/*
-** Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
+/* Returns whether a statement is inside sqlite3_step(). A statement that waits between two rows has
 ** a row of data. A blob handle is a statement without a text, and always waits. Since SQLite 3.41 a
-** statement keeps its row while its next step executes, so the answer is 0 from its second step on.
-*/
+** statement keeps its row while its next step executes, so the answer is 0 from its second step
+** on. */
 static int statement_is_executing(sqlite3_stmt *statement) {
   return sqlite3_stmt_busy(statement) && sqlite3_data_count(statement) == 0 &&
          sqlite3_sql(statement);
 }
 
-/*
-** Returns whether the text of a running statement of a connection has this word in single or double
-** quotes. Bound values and values of rows are no part of the text. `db` may be null.
-*/
+/* Returns whether the text of a running statement of a connection has this word in single or double
+** quotes. Bound values and values of rows are no part of the text. `db` may be null. */
 static int is_typed(sqlite3 *db, const char *word) {
   size_t length = strlen(word);
   for (sqlite3_stmt *s = db ? sqlite3_next_stmt(db, 0) : 0; s; s = sqlite3_next_stmt(db, s)) {
@@ -403,10 +388,8 @@ static int least(int a, int b) {
   return a < b ? a : b;
 }
 
-/*
-** Returns how many letters must be changed, added, left out or swapped with the next one to make
-** one name of the other. Both have at most KNOWN_NAME_MOST bytes.
-*/
+/* Returns how many letters must be changed, added, left out or swapped with the next one to make
+** one name of the other. Both have at most KNOWN_NAME_MOST bytes. */
 static int distance_of(const char *a, const char *b) {
   int rows[3][KNOWN_NAME_MOST + 1], width = (int)strlen(b), height = (int)strlen(a);
   int *before = rows[0], *last = rows[1], *row = rows[2];
@@ -498,10 +481,8 @@ static int read_blob(const unsigned char *bytes, int size, double *numbers, int 
   return finite;
 }
 
-/*
-** The parser of JSON numbers ignores the locale and allocates no memory. It uses at least the first
-** 19 significant digits, and its error is at most a few units in the last place.
-*/
+/* The parser of JSON numbers ignores the locale and allocates no memory. It uses at least the first
+** 19 significant digits, and its error is at most a few units in the last place. */
 
 static const char *skip_blanks(const char *text) {
   return text + strspn(text, " \t\r\n");
@@ -519,10 +500,8 @@ struct decimal {
 
 #define MANY_DIGITS 100000 /* limit of exponents, far beyond the range of doubles */
 
-/*
-** Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Returns the
-** position after the digits, or null if there are no digits.
-*/
+/* Reads the digits of the integer part (scale 0) or of the fraction (scale -1). Returns the
+** position after the digits, or null if there are no digits. */
 static const char *read_digits(const char *text, struct decimal *decimal, int scale) {
   if (!is_digit(*text)) return 0;
   for (; is_digit(*text); text++) {
@@ -558,10 +537,8 @@ static double decimal_value(const struct decimal *decimal) {
   return x / power;
 }
 
-/*
-** Reads one JSON number. Returns the position after the number, or null if the text does not start
-** with a number that fits a double.
-*/
+/* Reads one JSON number. Returns the position after the number, or null if the text does not start
+** with a number that fits a double. */
 static const char *read_number(const char *text, double *number) {
   struct decimal decimal = {0, 0};
   int negative = *text == '-';

@@ -1,7 +1,5 @@
-/*
-** categories.c: see categories.h.
-** Tests: tests/categories/test_symbols.py, tests/categories/test_long_kernels.py
-*/
+/* categories.c: see categories.h.
+** Tests: tests/categories/test_symbols.py, tests/categories/test_long_kernels.py */
 #include "categories/categories.h"
 
 #include <assert.h>
@@ -26,10 +24,8 @@ struct category_mechanism {
   double (*epsilon)(double rate);
   /* The Renyi divergence of order alpha of a draw with this epsilon. */
   double (*rdp)(double alpha, double epsilon);
-  /*
-  ** The interval of the changes that one unit makes to the utilities (struct tilt), if neighbours
-  ** differ by adding or removing a unit, and by replacing one.
-  */
+  /* The interval of the changes that one unit makes to the utilities (struct tilt), if neighbours
+  ** differ by adding or removing a unit, and by replacing one. */
   uint64_t range, range_replaced;
   /* From the number of units that have each category. */
   void (*utility)(int64_t *utility, const int64_t *counts, size_t count);
@@ -40,12 +36,10 @@ struct category_mechanism {
 
 /* ---- the exponential mechanism (McSherry and Talwar 2007) ------------------------------------ */
 
-/*
-** The utility of a category is the number of units that have the category. Adding a unit raises
+/* The utility of a category is the number of units that have the category. Adding a unit raises
 ** each utility by 0 or 1, and removing a unit lowers each utility by 0 or 1. The privacy loss is
 ** therefore in an interval of length `step` (struct tilt). Replacing a unit can raise some
-** utilities and lower others by 1, so the length of the interval is 2 step.
-*/
+** utilities and lower others by 1, so the length of the interval is 2 step. */
 static double exponential_epsilon(double rate) {
   return sqrt(8 * rate);
 }
@@ -74,8 +68,7 @@ static const struct category_mechanism exponential = {
 
 /* ---- permute-and-flip (McKenna and Sheldon 2020) --------------------------------------------- */
 
-/*
-** The categories are tried in a random order, and category i is accepted with probability
+/* The categories are tried in a random order, and category i is accepted with probability
 ** q_i = exp(-step (m - u_i)), where u_i is its utility, that of the exponential mechanism, and m is
 ** the highest utility. The first category that is accepted is drawn.
 **
@@ -100,8 +93,7 @@ static const struct category_mechanism exponential = {
 **
 ** The loss is not of bounded range epsilon: it takes both signs. So the curve is that of any
 ** epsilon-DP mechanism, and where tiers pay for finite orders, the exponential mechanism has twice
-** the step at the same cost and stays the default.
-*/
+** the step at the same cost and stays the default. */
 static const struct category_mechanism permute_and_flip = {
     .mechanism = {.name = "permute-and-flip",
                   .theorem = "permute-and-flip (McKenna and Sheldon 2020), of pure epsilon; at "
@@ -118,14 +110,12 @@ static const struct category_mechanism permute_and_flip = {
 
 /* ---- randomized response (Warner 1965) ------------------------------------------------------- */
 
-/*
-** The mechanism draws the most common category with the largest probability. All other categories
+/* The mechanism draws the most common category with the largest probability. All other categories
 ** have one common, smaller probability.
 **
 ** On all data, one utility is 1 and the others are 0. The weights exp(step utility) therefore have
 ** the same sum on all data, and the absolute value of the privacy loss is at most `step`
-** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval.
-*/
+** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval. */
 
 /* The first of the most common categories gets the utility 1, and all others 0. */
 static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
@@ -149,10 +139,8 @@ static const struct category_mechanism randomized_response = {
 
 /* ---- local randomisation --------------------------------------------------------------------- */
 
-/*
-** A public kernel randomises every row before the row is counted. The kernel is a parameter of the
-** release. The cost is the cost of the kernel's worst pair of rows (responses.h).
-*/
+/* A public kernel randomises every row before the row is counted. The kernel is a parameter of the
+** release. The cost is the cost of the kernel's worst pair of rows (responses.h). */
 static const struct mechanism local_randomisation = {
     .name = "local",
     .theorem = "local randomisation of each row (Warner 1965; Balle et al. 2019, Table 1): the "
@@ -172,13 +160,11 @@ static const struct category_mechanism *category_mechanism_of(const struct mecha
 
 /* ---- the costs of kernels -------------------------------------------------------------------- */
 
-/*
-** The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (kernel_rdp).
+/* The cost of a kernel is a list of Renyi divergences of the worst pair of its rows (kernel_rdp).
 ** For a kernel with 64 states and 1024 outputs, this takes 20 seconds. In a transaction that
 ** defers, the divergences of a large kernel are therefore computed while the ledger is not locked
 ** (release/release.h). They are found again by the exact probabilities of the kernels, by epsilon
-** and by the orders, so a transaction never takes a wrong divergence.
-*/
+** and by the orders, so a transaction never takes a wrong divergence. */
 
 /* The divergences of one kernel. */
 struct divergence {
@@ -236,10 +222,8 @@ static int add(struct deferred *deferred, const struct chain *chain, double epsi
   return 1;
 }
 
-/*
-** Copies the divergences of the chain that the list has to rdp. Moves the orders that it lacks to
-** the front of `missing`, with their places in rdp, and returns their number.
-*/
+/* Copies the divergences of the chain that the list has to rdp. Moves the orders that it lacks to
+** the front of `missing`, with their places in rdp, and returns their number. */
 static int take_listed(const struct deferred *deferred, const struct chain *chain, double epsilon,
                        double *missing, int *places, int count, double *rdp) {
   for (const struct computation *next = deferred->list; next && count; next = next->next) {
@@ -264,11 +248,9 @@ static int take_listed(const struct deferred *deferred, const struct chain *chai
   return count;
 }
 
-/*
-** Sets rdp[i] to the largest Renyi divergence of order orders[i] between two output distributions
+/* Sets rdp[i] to the largest Renyi divergence of order orders[i] between two output distributions
 ** of the chain, if an epsilon-DP mechanism draws the chain's first state. Returns 1, or 0 with the
-** error set.
-*/
+** error set. */
 static int divergences_find(struct session *session, const struct chain *chain, double epsilon,
                             const double *orders, int count, double *rdp, struct error *error) {
   struct deferred *deferred = &session->deferred;
@@ -301,10 +283,8 @@ static int divergences_find(struct session *session, const struct chain *chain, 
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/*
-** Returns the tilt of a draw at a tier. A tier of pure differential privacy allows a draw the
-** epsilon of Laplace noise.
-*/
+/* Returns the tilt of a draw at a tier. A tier of pure differential privacy allows a draw the
+** epsilon of Laplace noise. */
 static struct tilt tilt_of(const struct publication *publication, int at) {
   const struct category_mechanism *draw = category_mechanism_of(publication->definition.mechanism);
   const struct ledger_tier *tier = &publication->position.tiers[at];
@@ -342,10 +322,8 @@ double *symbols_costs(const struct publication *publication, int tier) {
 int symbols_lower(const struct publication *publication, const struct chain *chain, double epsilon,
                   double *costs, struct error *error) {
   int count = symbols_order_count(publication);
-  /*
-  ** Each output must be possible for every state or for none. Otherwise it could rule out a state,
-  ** and no finite epsilon would cover the release.
-  */
+  /* Each output must be possible for every state or for none. Otherwise it could rule out a state,
+  ** and no finite epsilon would cover the release. */
   for (size_t i = 0; isinf(epsilon) && i < chain->rows * chain->columns; i++) {
     if ((chain->high[i] > 0) != (chain->high[i % chain->columns] > 0))
       return error_set(error,

@@ -1,7 +1,5 @@
-/*
-** markov_kernel.c: see markov_kernel.h.
-** Tests: tests/papers/test_papers_kernels.py, tests/categories/test_responses.py
-*/
+/* markov_kernel.c: see markov_kernel.h.
+** Tests: tests/papers/test_papers_kernels.py, tests/categories/test_responses.py */
 #include "categories/markov_kernel.h"
 
 #include <math.h>
@@ -90,9 +88,8 @@ static int find_text(char *const *texts, int count, const char *text) {
   return -1;
 }
 
-/*
-** Appends a copy of each distinct text of a sorted list to `texts`. Returns 0 when out of memory.
-*/
+/* Appends a copy of each distinct text of a sorted list to `texts`. Returns 0 when out of
+** memory. */
 static int list_texts(char *const *sorted, int count, char **texts, int *used) {
   for (int i = 0; i < count; i++) {
     if (*used && strcmp(texts[*used - 1], sorted[i]) == 0) continue;
@@ -302,10 +299,8 @@ int chain_copy(struct chain *copy, const struct chain *chain) {
   return 1;
 }
 
-/*
-** Adds the product of the matrices a and b to `product`. Each `low` is below the rounding error of
-** its `high`.
-*/
+/* Adds the product of the matrices a and b to `product`. Each `low` is below the rounding error of
+** its `high`. */
 static void multiply(const struct chain *a, const struct chain *b, struct chain *product) {
   for (size_t x = 0; x < a->rows; x++) {
     double *high = product->high + x * b->columns, *low = product->low + x * b->columns;
@@ -355,10 +350,8 @@ static int first_step(struct chain *chain, const struct markov_kernel *channel, 
   return 1;
 }
 
-/*
-** Sets the chain to the kernel applied channel->steps times, with a row for each state. Returns 0
-** if memory runs out. The caller must call chain_clear() in both cases.
-*/
+/* Sets the chain to the kernel applied channel->steps times, with a row for each state. Returns 0
+** if memory runs out. The caller must call chain_clear() in both cases. */
 static int all_steps(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                      size_t count) {
   struct chain power = {0}; /* the kernel applied 1, 2, 4, ... times */

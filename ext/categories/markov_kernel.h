@@ -1,5 +1,4 @@
-/*
-** markov_kernel.h: a public Markov kernel between categories, in its JSON form and in the exact
+/* markov_kernel.h: a public Markov kernel between categories, in its JSON form and in the exact
 ** form that draws and costs use.
 **
 ** The JSON form is an array of cells [x, y, p], or {"x": x, "y": y, "p": p}. SQLite's
@@ -10,8 +9,7 @@
 ** row. If the probabilities of a row add up to 1, each p differs from its w/W by at most 2^-52.
 **
 ** A kernel may also consist of several steps of a transition matrix, written as {"steps": 3,
-** "cells": [...]}. In this form every output category must also be a state.
-*/
+** "cells": [...]}. In this form every output category must also be a state. */
 #ifndef DIFFUSE_CATEGORIES_MARKOV_KERNEL_H
 #define DIFFUSE_CATEGORIES_MARKOV_KERNEL_H
 
@@ -43,10 +41,8 @@ void markov_kernel_clear(struct markov_kernel *channel);
 /* Sets the number of steps of a kernel that has one step so far. Returns 1, or 0 with an error. */
 int channel_repeat(struct markov_kernel *channel, double steps, struct error *error);
 
-/*
-** Check that a kernel is small enough to be applied after a draw of a category or several times,
-** and that it also has a row for each of the states.
-*/
+/* Check that a kernel is small enough to be applied after a draw of a category or several times,
+** and that it also has a row for each of the states. */
 int channel_check_small(const struct markov_kernel *channel, struct error *error);
 int channel_check_next(const struct markov_kernel *channel, char *const *states, int count,
                        struct error *error);
@@ -54,20 +50,16 @@ int channel_check_next(const struct markov_kernel *channel, char *const *states,
 /* Returns the weights of a state's row, or null if there is no such state. */
 const uint64_t *markov_kernel_row(const struct markov_kernel *channel, const char *state);
 
-/*
-** The product of several kernels: a kernel from the states of the first kernel to the symbols of
+/* The product of several kernels: a kernel from the states of the first kernel to the symbols of
 ** the last kernel. Each probability is high + low, where low is smaller than the rounding error of
-** high. A chain without kernels has only zeros as members.
-*/
+** high. A chain without kernels has only zeros as members. */
 struct chain {
   size_t rows, columns;
   double *high, *low; /* `low` is a part of the allocation `high` */
 };
 
-/*
-** Appends a kernel, with a row for each of the `count` states, to a chain with these columns. An
-** empty chain becomes this kernel, with these rows. Returns 0 if memory runs out.
-*/
+/* Appends a kernel, with a row for each of the `count` states, to a chain with these columns. An
+** empty chain becomes this kernel, with these rows. Returns 0 if memory runs out. */
 int chain_pass(struct chain *chain, const struct markov_kernel *channel, char *const *states,
                int count);
 void chain_clear(struct chain *chain);

@@ -1,13 +1,11 @@
-/*
-** mix.c: public Markov kernels send a stored release on to an outer tier: a category, reports, or
+/* mix.c: public Markov kernels send a stored release on to an outer tier: a category, reports, or
 ** the counts and sums of public groups (dp_mix). And the kinds of this room, with their options.
 **
 ** A kernel draws a new category from the last category, or a new report from each of the last
 ** reports. It never draws from earlier ones, because two draws from the same category together
 ** reveal more than either draw alone. A category is treated as the report of one row.
 ** Tests: tests/categories/test_symbols.py, tests/categories/test_responses.py,
-** tests/categories/test_coarsening.py, tests/functions/test_options.py
-*/
+** tests/categories/test_coarsening.py, tests/functions/test_options.py */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,10 +278,8 @@ static char **copy_symbols(const struct markov_kernel *channel) {
   return copies;
 }
 
-/*
-** Each new number is the sum of the old ones, weighted with the probabilities of the kernel.
-** Returns 0 with the ledger's error.
-*/
+/* Each new number is the sum of the old ones, weighted with the probabilities of the kernel.
+** Returns 0 with the ledger's error. */
 static int send(const struct publication *publication, const struct markov_kernel *channel,
                 struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
@@ -313,10 +309,8 @@ static int send(const struct publication *publication, const struct markov_kerne
   return 1;
 }
 
-/*
-** Applies the kernel that is stored for a release of groups at a tier, if there is one (resend() in
-** release/kinds.h).
-*/
+/* Applies the kernel that is stored for a release of groups at a tier, if there is one (resend() in
+** release/kinds.h). */
 static int groups_resend(const struct publication *publication, const char *tier,
                          struct numbers *numbers) {
   struct ledger *ledger = publication->session->ledger;
@@ -382,16 +376,14 @@ static int mix(struct publication *publication, const struct mixing *mixing) {
   return publish_replay(publication, 0);
 }
 
-/*
-** dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
+/* dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
 ** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
 ** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. The charge is for the first
 ** symbol and all kernels since then together. It is the exact cost in the worst case over all
 ** mechanisms that have the epsilon of the first draw. A repeated call returns the stored symbol. A
 ** tier gets only one symbol. For a release of reports or of groups, publishes the numbers that the
-** kernel gives, as JSON.
-*/
+** kernel gives, as JSON. */
 static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const struct domain domain = {"steps", 1, CHANNEL_MAX_STEPS, 0, 0};
   struct session *session = &host_of(context)->session;

@@ -145,10 +145,8 @@ int responses_pass(struct ledger *ledger, const struct markov_kernel *channel, c
   return 1;
 }
 
-/*
-** Draws how many of the next `count` rows make a report: *wanted of the *left rows that remain are
-** chosen at random. Updates both. Returns 0 as responses_pass() does.
-*/
+/* Draws how many of the next `count` rows make a report: *wanted of the *left rows that remain are
+** chosen at random. Updates both. Returns 0 as responses_pass() does. */
 static int choose_rows(struct ledger *ledger, int64_t count, int64_t *wanted, int64_t *left,
                        int64_t *chosen) {
   *chosen = 0;
@@ -205,10 +203,8 @@ int responses_publish(struct publication *publication, const struct survey *surv
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
-/*
-** Returns the costs of one report, or null with the error set, if the reports do not tell the
-** states.
-*/
+/* Returns the costs of one report, or null with the error set, if the reports do not tell the
+** states. */
 static double *weigh(const struct publication *publication, const struct survey *survey,
                      struct error *error) {
   const struct markov_kernel *channel = &survey->channel;

@@ -1,5 +1,4 @@
-/*
-** responses.h: local randomisation. A public Markov kernel changes every row's key before the key
+/* responses.h: local randomisation. A public Markov kernel changes every row's key before the key
 ** is counted (randomised response in the sense of Table 1 of Balle et al. 2019).
 **
 ** Exactly n reports are drawn, one for each row whose key is a state of the kernel. If there are
@@ -11,8 +10,7 @@
 ** out, another kernel changes the reports, and the tier pays for the product of all kernels
 ** (mix.c).
 **
-** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}.
-*/
+** The text dp_release.model of such a release is {"n":...,"otherwise":"...","kernel":[...]}. */
 #ifndef DIFFUSE_CATEGORIES_RESPONSES_H
 #define DIFFUSE_CATEGORIES_RESPONSES_H
 
@@ -43,17 +41,13 @@ struct survey {
 int survey_read(struct survey *survey, const struct publication *publication, struct error *error);
 void survey_clear(struct survey *survey);
 
-/*
-** Adds `count` independent reports of a state to `reports`. Returns 0 if the host is interrupted or
-** the system gives no random bytes.
-*/
+/* Adds `count` independent reports of a state to `reports`. Returns 0 if the host is interrupted or
+** the system gives no random bytes. */
 int responses_pass(struct ledger *ledger, const struct markov_kernel *channel, const char *state,
                    int64_t count, int64_t *reports);
 
-/*
-** Stores and publishes the reports and the estimates. At an outer tier, `kernel` made the reports
-** from those of the next inner tier; otherwise it is null.
-*/
+/* Stores and publishes the reports and the estimates. At an outer tier, `kernel` made the reports
+** from those of the next inner tier; otherwise it is null. */
 int responses_publish(struct publication *publication, const struct survey *survey,
                       const struct chain *chain, char *const *symbols, int64_t *reports,
                       const char *kernel);
@@ -68,19 +62,15 @@ int responses_keep(struct publication *publication);
 
 /* ---- estimates ------------------------------------------------------------------------------- */
 
-/*
-** Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
+/* Computes the weights W = (K K^T)^-1 K, a matrix of rows x columns, by Cholesky decomposition.
 ** If a report y is drawn from row x of the kernel K, the mean of the weight W[x'][y] is 1 for
 ** x' = x and 0 for every other x'. Returns 1, or 0 with the error set. The caller frees the weights
-** with sqlite3_free().
-*/
+** with sqlite3_free(). */
 int response_weights(const struct chain *chain, double **weights, struct error *error);
 
-/*
-** Returns the estimate for a state, whose text is `key`, from `count` reports. The standard
+/* Returns the estimate for a state, whose text is `key`, from `count` reports. The standard
 ** deviation of the estimate is the largest that any data gives. The 95% interval holds for any
-** data, by Hoeffding's or Bernstein's inequality.
-*/
+** data, by Hoeffding's or Bernstein's inequality. */
 struct ledger_value response_estimate(const struct chain *chain, const double *weights,
                                       const char *key, size_t state, const int64_t *reports,
                                       int64_t count);

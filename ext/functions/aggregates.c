@@ -1,5 +1,4 @@
-/*
-** aggregates.c: the aggregates as SQL functions. SELECT dp_sum(tier, x, clip, name) FROM ... is the
+/* aggregates.c: the aggregates as SQL functions. SELECT dp_sum(tier, x, clip, name) FROM ... is the
 ** release dp_release(tier, 'sum', 'SELECT x FROM ...', options).
 **
 ** Requirements:
@@ -13,8 +12,7 @@
 **       the text, so the statement may call the function only once.
 **   A4  SQLite may execute a subquery more than once. A call there needs a name.
 ** Tests: tests/functions/test_aggregate_form.py, tests/query/test_aggregate_ends.py,
-** tests/query/test_random_aggregates.py
-*/
+** tests/query/test_random_aggregates.py */
 #include "release/kinds.h"
 
 #include <stdlib.h>
@@ -93,10 +91,8 @@ static int refuse_parameter(const struct aggregate *aggregate, int place, const 
                    name, message);
 }
 
-/*
-** Returns whether a value of the text is one of the row, of which it may show only the first digits
-** or bytes.
-*/
+/* Returns whether a value of the text is one of the row, of which it may show only the first digits
+** or bytes. */
 static int is_same(sqlite3_value *one, sqlite3_value *other, enum shown shown) {
   int type = sqlite3_value_type(one);
   if (type != sqlite3_value_type(other)) return 0;
@@ -126,10 +122,8 @@ static void forget_values(struct running_call *reading) {
   }
 }
 
-/*
-** Evaluates a parameter of a call. Returns 1 if its value is that of the running call, or if there
-** is no row; -1 if the value is another one; and 0 with the error set.
-*/
+/* Evaluates a parameter of a call. Returns 1 if its value is that of the running call, or if there
+** is no row; -1 if the value is another one; and 0 with the error set. */
 static int take_parameter(struct running_call *reading, const struct asked_call *call, int place,
                           struct error *error) {
   enum shown shown;

@@ -1,5 +1,4 @@
-/*
-** batch.c: dp_batch(), which makes many releases at once.
+/* batch.c: dp_batch(), which makes many releases at once.
 **
 **   B1  One transaction makes all charges, including the charges of the diffusions. If one charge
 **       is refused, none is made. The arguments and queries of all releases are checked before the
@@ -11,8 +10,7 @@
 **       never runs a failed release again, and the answer of a failed release is null.
 **   B4  Several processes may run the same batch. The first process that finishes a release stores
 **       its values, and the other processes answer with the stored values.
-** Tests: tests/functions/test_batch.py
-*/
+** Tests: tests/functions/test_batch.py */
 #include "functions/internal.h"
 
 #include <string.h>
@@ -54,12 +52,10 @@ static int take_member(void *context, const char *key, const char *type, sqlite3
   return reader->unknown || error_set_memory(reader->json->error);
 }
 
-/*
-** Reads the members of an element. In a nested element, other members are an error. In an element
+/* Reads the members of an element. In a nested element, other members are an error. In an element
 ** that is not nested, other members are options of the release, and this function skips these
 ** options. Returns 1, or 0 with the error in the JSON reader. The caller clears the element in
-** either case.
-*/
+** either case. */
 static int element_read(struct batch_element *element, struct json *json, const char *object) {
   struct reader reader = {element, json, 0, 0};
   *element = (struct batch_element){0};
@@ -194,11 +190,9 @@ struct batch {
   struct publication *publications; /* one for each item */
 };
 
-/*
-** Checks the releases that are new in this call: none of them may take a parameter from published
+/* Checks the releases that are new in this call: none of them may take a parameter from published
 ** bounds that the release's outermost tier does not see (release/bounds.c). The text of the batch
-** can contain bounds of the batch itself only if an earlier call has published them.
-*/
+** can contain bounds of the batch itself only if an earlier call has published them. */
 static int check_bounds(struct batch *batch) {
   for (int i = 0; i < batch->items.count; i++) {
     const struct publication *user = &batch->publications[i];

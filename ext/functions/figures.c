@@ -1,11 +1,9 @@
-/*
-** figures.c: what can be read of published figures besides dp_value: dp_parts (the statistics
+/* figures.c: what can be read of published figures besides dp_value: dp_parts (the statistics
 ** inside a figure), dp_table (one cross table), dp_span (any span of a series) and dp_interval()
 ** (the interval at any confidence). All of it is computed from points that are published already,
 ** so it costs nothing.
 ** Tests: tests/mechanism/test_cross_tables.py, tests/mechanism/test_parts.py,
-** tests/mechanism/test_intervals.py, tests/release/test_series_figures.py
-*/
+** tests/mechanism/test_intervals.py, tests/release/test_series_figures.py */
 #include "functions/internal.h"
 
 #include <limits.h>
@@ -46,10 +44,8 @@ int value_table_leave(struct host *host, int is_filled, struct error *error) {
   return is_filled;
 }
 
-/*
-** Fills a table with the rows that inside() adds. inside() runs in a transaction that reads, and
-** may end it. The publication has its session.
-*/
+/* Fills a table with the rows that inside() adds. inside() runs in a transaction that reads, and
+** may end it. The publication has its session. */
 static int fill_values(struct row_list *rows, struct host *host, const char *name,
                        sqlite3_value *const *arguments, struct error *error,
                        int (*inside)(struct row_list *rows, struct publication *publication,
@@ -114,10 +110,8 @@ int published_find(struct publication *publication, sqlite3_value *name, sqlite3
 
 /* ---- dp_parts(release, tier) ----------------------------------------------------------------- */
 
-/*
-** Reads the statistics inside a release: an average is computed from a noisy count, and a spread
-** from a count and an average.
-*/
+/* Reads the statistics inside a release: an average is computed from a noisy count, and a spread
+** from a count and an average. */
 
 #define PARTS "dp_parts"
 
@@ -448,9 +442,8 @@ const struct row_table span_table = {
 
 static const struct domain confidence_domain = {"confidence", 0, 1, 1, 1};
 
-/*
-** A published value, identified by the release, the tier, and the key and component of the value.
-*/
+/* A published value, identified by the release, the tier, and the key and component of the
+** value. */
 static int aggregate_has_keys(const struct aggregate *aggregate) {
   return aggregate->form != FORM_NUMBER && aggregate->form != FORM_ARRAY;
 }
@@ -487,10 +480,8 @@ static int has_interval(struct ledger *ledger, const struct ledger_release *rele
                    release->name);
 }
 
-/*
-** Returns the published form of a key. For cross tables, the attributes of the key may have any
-** order. The caller frees the text. Returns null when out of memory.
-*/
+/* Returns the published form of a key. For cross tables, the attributes of the key may have any
+** order. The caller frees the text. Returns null when out of memory. */
 static char *published_key(struct publication *publication, const char *key) {
   const struct ledger_release *release = &publication->definition.release;
   struct json *json = ledger_json(publication->session->ledger);

@@ -1,8 +1,6 @@
-/*
-** functions.h: the state of the extension on one connection of the host, and the registration of
+/* functions.h: the state of the extension on one connection of the host, and the registration of
 ** the SQL functions that need it. sql/reference.md describes what the functions do for their
-** callers, with all options.
-*/
+** callers, with all options. */
 #ifndef DIFFUSE_FUNCTIONS_H
 #define DIFFUSE_FUNCTIONS_H
 
@@ -27,19 +25,15 @@ struct host {
   struct guard *guard; /* set by dp_guard(); null: the connection is the owner's */
 };
 
-/*
-** Makes a host with one reference. Returns null when out of memory. `register_tables` registers the
-** tables that a guarded connection has, too.
-*/
+/* Makes a host with one reference. Returns null when out of memory. `register_tables` registers the
+** tables that a guarded connection has, too. */
 struct host *host_new(sqlite3 *db, int (*register_tables)(sqlite3 *db, struct host *host));
 
 /* Returns whether all functions and tables are registered on a connection. */
 int host_is_complete(sqlite3 *db);
 
-/*
-** Count references. When the last reference is released, host_release() closes the ledger. Both
-** functions accept null.
-*/
+/* Count references. When the last reference is released, host_release() closes the ledger. Both
+** functions accept null. */
 struct host *host_retain(struct host *host);
 void host_release(struct host *host);
 
@@ -48,10 +42,9 @@ void host_release_pointer(void *host);
 
 /* ---- the functions and tables ---------------------------------------------------------------- */
 
-/*
-** The flags of functions that read or write the ledger. A view or trigger cannot call such a
-** function, because somebody else may have written the view or trigger to spend the owner's budget.
-*/
+/* The flags of functions that read or write the ledger. A view or trigger cannot call such a
+** function, because somebody else may have written the view or trigger to spend the owner's
+** budget. */
 #define PRIVATE_FUNCTION (SQLITE_UTF8 | SQLITE_DIRECTONLY)
 
 /* Registers `count` scalars for a host. Returns an SQLite result code. */

@@ -1,10 +1,8 @@
-/*
-** guard.c: the guarded connection (internal.h says what a guard is): what its members may do and
+/* guard.c: the guarded connection (internal.h says what a guard is): what its members may do and
 ** read, dp_guard(), which hands a connection to the members of one tier, and dp_grant(), which sets
 ** aside a part of a budget for their questions.
 ** Tests: tests/functions/test_guard.py, tests/functions/test_guard_secrecy.py,
-** tests/ledger/test_grants.py
-*/
+** tests/ledger/test_grants.py */
 #include <math.h>
 #include <string.h>
 
@@ -96,17 +94,13 @@ static int authorize(void *context, int action, const char *first, const char *s
   (void)schema;
   (void)inner;
   if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE || action == SQLITE_CREATE_INDEX) {
-    /*
-    ** SQLite asks for an index when it reads the key of a virtual table. An index that is to be
-    ** stored fails, because main is read-only.
-    */
+    /* SQLite asks for an index when it reads the key of a virtual table. An index that is to be
+    ** stored fails, because main is read-only. */
     admitted = 1;
   } else if (action == SQLITE_TRANSACTION || action == SQLITE_SAVEPOINT) {
-    /*
-    ** A transaction changes nothing here. The file is read on private connections, and each
+    /* A transaction changes nothing here. The file is read on private connections, and each
     ** statement sees the state of its own time. So a transaction that is left open keeps no lock on
-    ** the file. The charge of a question stays after a ROLLBACK, as without a guard.
-    */
+    ** the file. The charge of a question stays after a ROLLBACK, as without a guard. */
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
     admitted = second && function_admitted(guard, second);
@@ -129,10 +123,8 @@ static const char *const kept_modules[] = {PUBLIC_TABLE_MODULE, "fts3", "fts5", 
 
 /* ---- json_each and json_tree ----------------------------------------------------------------- */
 
-/*
-** dp_guard() removes all virtual tables from the connection, and SQLite has no function to register
-** its own tables again. These two tables therefore read those of a private connection in memory.
-*/
+/* dp_guard() removes all virtual tables from the connection, and SQLite has no function to register
+** its own tables again. These two tables therefore read those of a private connection in memory. */
 
 #define COLUMNS "key, value, type, atom, id, parent, fullkey, path, json"
 #define JSON    8 /* the hidden columns: the arguments of the table */
@@ -298,11 +290,9 @@ static char *advice(const struct guard *guard, const struct ledger_declaration *
   return text;
 }
 
-/*
-** Gives the names of declared tables an error with advice. A name that main has is that of a public
+/* Gives the names of declared tables an error with advice. A name that main has is that of a public
 ** table. What a name is told depends on the policy, which dp_column lists, and not on the file. The
-** names of `kept_modules` are left out, because SQLite would free these modules.
-*/
+** names of `kept_modules` are left out, because SQLite would free these modules. */
 static int register_absent(sqlite3 *db, const struct guard *guard,
                            const struct ledger_policy *policy) {
   int rc = SQLITE_OK;
@@ -318,10 +308,8 @@ static int register_absent(sqlite3 *db, const struct guard *guard,
   return rc;
 }
 
-/*
-** Registers the tables of a guarded connection besides the public tables. A table of this extension
-** takes the place of an absent one of the same name.
-*/
+/* Registers the tables of a guarded connection besides the public tables. A table of this extension
+** takes the place of an absent one of the same name. */
 static int register_tables(sqlite3 *db, struct host *host, const struct ledger_policy *policy) {
   static char each[] = "json_each", tree[] = "json_tree";
   int rc = register_absent(db, host->guard, policy);
@@ -383,10 +371,8 @@ static int integer_of(sqlite3 *db, const char *sql) {
   return number;
 }
 
-/*
-** Fails if something uses `main`, or if the connection has other databases than `main` and an empty
-** `temp`.
-*/
+/* Fails if something uses `main`, or if the connection has other databases than `main` and an empty
+** `temp`. */
 static int check_idle(sqlite3 *db, struct error *error) {
   int busy = 0;
   for (sqlite3_stmt *s = sqlite3_next_stmt(db, 0); s; s = sqlite3_next_stmt(db, s))
@@ -429,10 +415,9 @@ static int check_file(sqlite3 *db, struct error *error) {
          error_set(error, "this connection locks the file (PRAGMA locking_mode = normal)");
 }
 
-/*
-** Opens the file once more, and checks that the connection can read it. It needs no mutex, because
-** it is used only in statements of the guarded connection, which hold the mutex of that connection.
-*/
+/* Opens the file once more, and checks that the connection can read it. It needs no mutex, because
+** it is used only in statements of the guarded connection, which hold the mutex of that
+** connection. */
 static sqlite3 *open_again(sqlite3 *db, struct error *error) {
   sqlite3 *opened;
   int mode = sqlite3_db_readonly(db, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
@@ -455,11 +440,9 @@ struct guard_facts {
   struct ledger_grant grant;
 };
 
-/*
-** Sets the guard of a connection, until the connection is closed. Returns the guard, or null with
+/* Sets the guard of a connection, until the connection is closed. Returns the guard, or null with
 ** the error set and the connection as it was. The connection has no virtual tables then except for
-** the public tables.
-*/
+** the public tables. */
 static struct guard *set(sqlite3 *db, struct ledger *ledger, const char *tier,
                          const struct guard_facts *facts, struct error *error) {
   sqlite3 *file = 0;
@@ -476,12 +459,10 @@ static struct guard *set(sqlite3 *db, struct ledger *ledger, const char *tier,
     guard_free(guard);
     return 0;
   }
-  /*
-  ** Takes away from the connection what SQL could use to open the file again, and virtual tables.
+  /* Takes away from the connection what SQL could use to open the file again, and virtual tables.
   ** SQLite would crash if a virtual table that has no entry in the schema was used before and after
   ** its database is replaced. The modules that stay make no such tables, and SQLite's functions
-  ** fts3_tokenizer() and fts5() use memory that their removal would free.
-  */
+  ** fts3_tokenizer() and fts5() use memory that their removal would free. */
   sqlite3_drop_modules(db, (const char **)kept_modules);
   sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
@@ -531,10 +512,8 @@ static int guard_connection(struct host *host, const char *tier, const char *ask
   return going;
 }
 
-/*
-** Pools of connections call dp_guard() again whenever they hand out a connection. A call that asks
-** for the guard that is set changes nothing.
-*/
+/* Pools of connections call dp_guard() again whenever they hand out a connection. A call that asks
+** for the guard that is set changes nothing. */
 static int check_same(const struct guard *guard, const char *tier, const char *ask,
                       struct error *error) {
   const char *old = guard->grant ? guard->grant : "";
@@ -580,10 +559,8 @@ static int take_size(sqlite3_value *value, struct ledger_grant *grant, struct er
 
 #define TIERS "must be a JSON array of tiers, such as [\"public\"]"
 
-/*
-** dp_grant(name, tier, share [, options]) -> the name. The grant reserves its part at the tier, at
-** every tier inside it, and at the tiers of `diffuse`. A repeated call changes nothing.
-*/
+/* dp_grant(name, tier, share [, options]) -> the name. The grant reserves its part at the tier, at
+** every tier inside it, and at the tiers of `diffuse`. A repeated call changes nothing. */
 static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
   static const struct domain pad_domain = {"pad_ms", 1, GRANT_MOST_PAD, 0, 0},
                              seconds_domain = {"seconds", 0, 86400, 1, 0},

@@ -1,8 +1,6 @@
-/*
-** host.c: the host (functions.h), the functions that need it, and what the members of a guarded
+/* host.c: the host (functions.h), the functions that need it, and what the members of a guarded
 ** connection may call.
-** Tests: tests/functions/test_errors.py, tests/functions/test_aggregate_form.py
-*/
+** Tests: tests/functions/test_errors.py, tests/functions/test_aggregate_form.py */
 #include "functions/internal.h"
 
 #include <math.h>
@@ -19,10 +17,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
-/*
-** The hosts of all connections of this process. host_is_complete() searches this list, because a
-** connection has no pointer to its host.
-*/
+/* The hosts of all connections of this process. host_is_complete() searches this list, because a
+** connection has no pointer to its host. */
 static struct mutex mutex = MUTEX_INITIALIZER;
 static struct host *hosts;
 
@@ -163,10 +159,8 @@ void guard_leave(struct guard *guard) {
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/*
-** The user data of a registered scalar: the descriptor of the scalar, and a counted reference to
-** the host.
-*/
+/* The user data of a registered scalar: the descriptor of the scalar, and a counted reference to
+** the host. */
 struct binding {
   struct scalar scalar;
   struct host *host;

@@ -14,26 +14,20 @@
 struct setting {
   const char *name;
   enum { SETTING_TEXT, SETTING_CHOICE, SETTING_NUMBER, SETTING_WHOLE, SETTING_ARRAY } type;
-  /*
-  ** A char * (the text, or the text of the array, which the caller frees), an int (the number of
-  ** the choice, from 1) or a double.
-  */
+  /* A char * (the text, or the text of the array, which the caller frees), an int (the number of
+  ** the choice, from 1) or a double. */
   void *place;
   const char *wanted;          /* what follows the name in an error about another value */
   const char *const *choices;  /* ends with null */
   const struct domain *domain; /* of a number */
 };
 
-/*
-** Sets the places of the members that the object has. `object` may be null: there are no options.
-** Returns 1, or 0 with the parser's error set. The caller frees the texts in both cases.
-*/
+/* Sets the places of the members that the object has. `object` may be null: there are no options.
+** Returns 1, or 0 with the parser's error set. The caller frees the texts in both cases. */
 int settings_read(const struct setting *settings, struct json *json, const char *object);
 
-/*
-** Sets *text to the text of an argument that may be missing or NULL (null then). Returns 1, or 0
-** after failing the running scalar.
-*/
+/* Sets *text to the text of an argument that may be missing or NULL (null then). Returns 1, or 0
+** after failing the running scalar. */
 int argument_optional(sqlite3_context *context, int argc, sqlite3_value **argv, int index,
                       const char *name, const char **text);
 
@@ -49,30 +43,23 @@ struct release_arguments {
   int form; /* options that dp_release() does not have (options.h); 0: none */
 };
 
-/*
-** Makes the release of a request that has been started (functions/options.h) and has the text of
+/* Makes the release of a request that has been started (functions/options.h) and has the text of
 ** its question, or reads a stored release back. Returns 1, or 0 with an error. The caller must
-** clear the publication and the request in both cases.
-*/
+** clear the publication and the request in both cases. */
 int release_question(struct publication *publication, struct request *request, struct host *host);
 
-/*
-** Checks a request on a guarded connection, and puts the name of the release into the namespace of
-** the connection's grant. Does nothing on other connections.
-*/
+/* Checks a request on a guarded connection, and puts the name of the release into the namespace of
+** the connection's grant. Does nothing on other connections. */
 int release_guarded(const struct host *host, struct request *request, int needs_name,
                     struct error *error);
 
-/*
-** Compiles the question of a request, request->sql, for dp_plan(), so that the request has its
-** notice. Returns 1, or 0 with an error.
-*/
+/* Compiles the question of a request, request->sql, for dp_plan(), so that the request has its
+** notice. Returns 1, or 0 with an error. */
 int release_compile(struct request *request, struct host *host);
 
-/*
-** Both functions serve dp_batch(). release_check() reads the request, checks the request and
-** compiles its query. release_run() runs the query of a charged release and finishes the release.
-*/
+/* Both functions serve dp_batch(). release_check() reads the request, checks the request and
+** compiles its query. release_run() runs the query of a charged release and finishes the
+** release. */
 int release_check(struct request *request, struct host *host,
                   const struct release_arguments *arguments);
 int release_run(struct publication *publication, struct request *request, struct host *host);
@@ -83,27 +70,21 @@ int release_run(struct publication *publication, struct request *request, struct
 #define SHOWN_COLUMNS "key, value REAL, stddev REAL, low REAL, high REAL, display TEXT"
 #define SHOWN_COUNT   6
 
-/*
-** Appends the first columns of a row. Without a key (null), the column `key` is the component, or
-** NULL if this is below 0. Returns as row_text().
-*/
+/* Appends the first columns of a row. Without a key (null), the column `key` is the component, or
+** NULL if this is below 0. Returns as row_text(). */
 int value_row(struct row_list *rows, const char *key, int component,
               const struct ledger_value *value, const char *display);
 
-/*
-** Begins and ends the reading of a table. value_table_enter() refuses the reading while a release
+/* Begins and ends the reading of a table. value_table_enter() refuses the reading while a release
 ** reads rows, and to guests who may not use the table. value_table_leave() hands on the error of
-** the host's session if the reading has failed, and returns whether it succeeded.
-*/
+** the host's session if the reading has failed, and returns whether it succeeded. */
 int value_table_enter(struct host *host, const char *name, struct error *error);
 int value_table_leave(struct host *host, int is_filled, struct error *error);
 
-/*
-** Opens the publication of a release that is published at a tier, as far as the audience of the
+/* Opens the publication of a release that is published at a tier, as far as the audience of the
 ** ledger may see it. Sets *clipping to what clipping did to it there (NaN without the option
 ** diagnose). Call published_find() inside a transaction. The publication has its session, and the
-** caller clears it in both cases. Returns 1, or 0 with an error.
-*/
+** caller clears it in both cases. Returns 1, or 0 with an error. */
 int published_find(struct publication *publication, sqlite3_value *name, sqlite3_value *tier,
                    struct ledger_clipping *clipping);
 
@@ -131,10 +112,8 @@ struct batch_items {
   int count;
 };
 
-/*
-** Reads and checks all elements of the array, and compiles their questions without running them.
-** Returns 1, or 0 with the error of the session set. The caller clears the items in both cases.
-*/
+/* Reads and checks all elements of the array, and compiles their questions without running them.
+** Returns 1, or 0 with the error of the session set. The caller clears the items in both cases. */
 int batch_items_read(struct batch_items *items, const char *array);
 void batch_items_clear(struct batch_items *items);
 
@@ -143,8 +122,7 @@ int batch_items_fail(const struct batch_items *items, int number);
 
 /* ---- the guard of a connection (guard.c sets it, host.c asks it) ----------------------------- */
 
-/*
-** dp_guard() hands a connection to the members of one tier.
+/* dp_guard() hands a connection to the members of one tier.
 **
 ** What the members must not read is not there:
 **   - `main` is replaced by a database in memory that contains only public tables
@@ -155,8 +133,7 @@ int batch_items_fail(const struct batch_items *items, int number);
 **
 ** An authorizer is a second line. It refuses what a guarded connection has no use for, such as
 ** pragmas and functions of the application. An authorizer that the application sets later takes its
-** place, and shows the members no more rows.
-*/
+** place, and shows the members no more rows. */
 
 /* The guard of a connection. Only guard.c changes it. */
 struct guard {
@@ -174,22 +151,18 @@ void guard_free(struct guard *guard);
 /* Returns whether guard_enter() decides about a function when the function runs. */
 int guard_knows(const char *name);
 
-/*
-** Call guard_enter() with the name of a function of this extension (or of dp_answer) when the
+/* Call guard_enter() with the name of a function of this extension (or of dp_answer) when the
 ** function starts to run, and with a null name when a statement starts to read a table of the
 ** ledger. Returns 0 with an error if the members of the tier may not use the function. If the
 ** result is 1, call guard_leave() when the function or the reading ends. A null guard admits
-** everything.
-*/
+** everything. */
 int guard_enter(struct guard *guard, const char *name, struct error *error);
 void guard_leave(struct guard *guard);
 
 /* ---- the public tables of a guarded connection (public_tables.c) ----------------------------- */
 
-/*
-** 0 in a build for tests, which shows that no secret depends on the authorizers of a guarded
-** connection and of its private connection.
-*/
+/* 0 in a build for tests, which shows that no secret depends on the authorizers of a guarded
+** connection and of its private connection. */
 #ifndef GUARD_AUTHORIZERS
 #define GUARD_AUTHORIZERS 1
 #endif
@@ -197,12 +170,10 @@ void guard_leave(struct guard *guard);
 /* The name of the module in the text of the virtual tables. */
 #define PUBLIC_TABLE_MODULE "dp_public_table"
 
-/*
-** Replaces the database `main` of a guarded connection by one that contains the public tables of
+/* Replaces the database `main` of a guarded connection by one that contains the public tables of
 ** the policy, as far as they exist in the file. `file` is a private connection to the file, which
 ** the function closes at the latest when the guarded connection is closed. Returns 1, or 0 with the
-** error set and the connection as it was.
-*/
+** error set and the connection as it was. */
 int public_tables_install(sqlite3 *db, sqlite3 *file, struct ledger *ledger,
                           const struct ledger_policy *policy, struct error *error);
 

@@ -1,5 +1,4 @@
-/*
-** ledger_functions.c: what SQL does with the books: sets them up (dp_init(), dp_tier(),
+/* ledger_functions.c: what SQL does with the books: sets them up (dp_init(), dp_tier(),
 ** dp_drop_tier()), checks them (dp_verify(), dp_certificate()), and reads them (dp_exposure(), and
 ** the tables of the ledger as read-only eponymous virtual tables); also dp_version().
 **
@@ -7,8 +6,7 @@
 **       SELECT dp_diffuse(name, 'public') FROM dp_release would read the rows that it writes.
 **   T2 The tables are not DIRECTONLY, so that stored views may read the ledger.
 ** Tests: tests/ledger/test_tiers.py, tests/ledger/test_files.py,
-** tests/functions/test_statement_mistakes.py
-*/
+** tests/functions/test_statement_mistakes.py */
 #include <math.h>
 #include <string.h>
 
@@ -140,10 +138,8 @@ static int tier_read(struct tier_terms *terms, struct json *json, int argc, sqli
          error_set(terms->error, "delta_keys must be less than delta");
 }
 
-/*
-** dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> the name. The new
-** tier is charged at once for the earlier releases that it sees.
-*/
+/* dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> the name. The new
+** tier is charged at once for the earlier releases that it sees. */
 static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *name = argument_text(context, argv[0], "name");
@@ -213,11 +209,9 @@ static int exact_tier(const struct ledger_tier *tiers, int count, const char *na
   return i < count ? i : -1;
 }
 
-/*
-** Finds the tier for an element of a list. If no tier has exactly this name, the function removes
+/* Finds the tier for an element of a list. If no tier has exactly this name, the function removes
 ** the blanks around the name and tries again. If there is still no such tier, sets the ledger's
-** error and returns -1.
-*/
+** error and returns -1. */
 static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                        const char *name, size_t length) {
   static const char blanks[] = " \t\r\n";
@@ -230,10 +224,8 @@ static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, i
   return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, "");
 }
 
-/*
-** Finds the tiers of a list such as "clinic, public". Returns the number of tiers, or 0 after a
-** failure.
-*/
+/* Finds the tiers of a list such as "clinic, public". Returns the number of tiers, or 0 after a
+** failure. */
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
   int found = 0;
@@ -248,10 +240,8 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
   return found;
 }
 
-/*
-** dp_exposure(tiers [, release]) -> JSON. Reads the ledger's file and no copy of it: it reads a
-** small part of the file, which takes less time than to copy the file.
-*/
+/* dp_exposure(tiers [, release]) -> JSON. Reads the ledger's file and no copy of it: it reads a
+** small part of the file, which takes less time than to copy the file. */
 static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct ledger *ledger = host_of(context)->session.ledger;
   const char *list = argument_text(context, argv[0], "tiers");

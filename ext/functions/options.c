@@ -1,7 +1,5 @@
-/*
-** options.c: see options.h.
-** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py
-*/
+/* options.c: see options.h.
+** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py */
 #include "functions/options.h"
 
 #include <math.h>
@@ -98,10 +96,8 @@ struct parse {
   struct error *error; /* the error of the JSON parser */
 };
 
-/*
-** Returns whether an aggregate accepts an option in this form. If the aggregate takes the parameter
-** as an argument, the parameter is an option only in forms without this argument (NO_ARGUMENT).
-*/
+/* Returns whether an aggregate accepts an option in this form. If the aggregate takes the parameter
+** as an argument, the parameter is an option only in forms without this argument (NO_ARGUMENT). */
 static int applies(const struct aggregate *aggregate, int form, const struct option *option) {
   if (!(option->forms & form)) return 0;
   if (option->parameter == PARAMETERS) return 1;
@@ -160,10 +156,8 @@ static int set_name(char **name, sqlite3_value *value, struct error *error) {
   return replace_text(name, sqlite3_mprintf("%s", text), error);
 }
 
-/*
-** Sets an option that is a word. models/model.c checks the words of a model when all options are
-** known. The option `unit` may be any word.
-*/
+/* Sets an option that is a word. models/model.c checks the words of a model when all options are
+** known. The option `unit` may be any word. */
 static int set_word(const char *key, char **word, sqlite3_value *value, struct error *error) {
   const char *text = plain_text(value);
   if (!text || !*text)
@@ -195,10 +189,8 @@ static int set_shards(char **shards, const char *type, sqlite3_value *value, str
 
 #define MOST_QUANTILES LAYOUT_MAX_QUANTILES
 
-/*
-** Returns whether a value is the text of a JSON array. An SQL argument has no JSON type that would
-** say so.
-*/
+/* Returns whether a value is the text of a JSON array. An SQL argument has no JSON type that would
+** say so. */
 static int is_array_text(sqlite3_value *value) {
   const char *text = plain_text(value);
   return text && text[strspn(text, " \t\r\n")] == '[';
@@ -308,10 +300,8 @@ static int settle_ways(struct parse *parse) {
 
 /* ---- one option or argument ------------------------------------------------------------------ */
 
-/*
-** Returns whether a number is not 0 and too small to be a normal number. A host can have told the
-** processor to compute with 0 instead, so the bits decide.
-*/
+/* Returns whether a number is not 0 and too small to be a normal number. A host can have told the
+** processor to compute with 0 instead, so the bits decide. */
 static int is_subnormal(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -340,11 +330,9 @@ static int set_mechanism(struct request *request, sqlite3_value *value, struct e
   return replace_text(&request->mechanism, sqlite3_mprintf("%s", name), error);
 }
 
-/*
-** Reads a number from the state of a shard. The state holds the bits of the number as 16
+/* Reads a number from the state of a shard. The state holds the bits of the number as 16
 ** hexadecimal digits. A decimal fraction would not be exact, because versions of SQLite write and
-** read decimal fractions differently.
-*/
+** read decimal fractions differently. */
 static int set_bits(const struct option *option, sqlite3_value *value, double *member,
                     struct error *error) {
   const char *digits = plain_text(value);
@@ -446,10 +434,8 @@ const char *request_parameter(const struct aggregate *aggregate, enum parameter 
   return option ? option->domain.parameter : "a parameter";
 }
 
-/*
-** A NULL radius leaves the parameter unset. finish_ou() (release/parameters.c) then requires theta
-** and rho.
-*/
+/* A NULL radius leaves the parameter unset. finish_ou() (release/parameters.c) then requires theta
+** and rho. */
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value) {
   struct parse parse = {request, json, 0, json->error};
@@ -503,10 +489,8 @@ int request_start(struct request *request, const struct aggregate *aggregate, st
 
 /* ---- parameters of a shard ------------------------------------------------------------------- */
 
-/*
-** Appends a number: in the form OPTIONS_OF_STATE as its bits (see set_bits()), and in the other
-** forms, which people read, as a decimal.
-*/
+/* Appends a number: in the form OPTIONS_OF_STATE as its bits (see set_bits()), and in the other
+** forms, which people read, as a decimal. */
 static void append_number(sqlite3_str *json, const char *name, double value, int form) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -1,7 +1,5 @@
-/*
-** options.h: reads arguments and JSON options into the parameters of a release. All functions
-** return 1, or 0 with the error in the JSON parser (base/json.h).
-*/
+/* options.h: reads arguments and JSON options into the parameters of a release. All functions
+** return 1, or 0 with the error in the JSON parser (base/json.h). */
 #ifndef DIFFUSE_FUNCTIONS_OPTIONS_H
 #define DIFFUSE_FUNCTIONS_OPTIONS_H
 
@@ -47,10 +45,8 @@ enum option_type {
   READ_ALREADY
 };
 
-/*
-** An option of a room beside the core. It sets a member of the struct `details`. The last arguments
-** are the option's domain.
-*/
+/* An option of a room beside the core. It sets a member of the struct `details`. The last arguments
+** are the option's domain. */
 #define OWN_OPTION(type, details, member, is_argument, ...)                                        \
   { {__VA_ARGS__}, type, OWN(details, member), OPTIONS_OF_PUBLISHING, P_OWN, is_argument, 0 }
 
@@ -59,11 +55,9 @@ struct option {
   enum option_type type;
   size_t offset; /* the member that the option sets: of struct request, or OWN() */
   int forms;     /* the forms above that accept the option */
-  /*
-  ** The parameter, or the group of parameters, to which the option belongs: centre, theta, rho and
+  /* The parameter, or the group of parameters, to which the option belongs: centre, theta, rho and
   ** t, for example, belong to P_RADIUS. Kinds without it refuse the option. PARAMETERS: the option
-  ** is for all kinds.
-  */
+  ** is for all kinds. */
   enum parameter parameter;
   int is_argument; /* the parameter may be an argument of the call */
   int (*read)(struct request *request, struct json *json, sqlite3_value *value,
@@ -73,12 +67,10 @@ struct option {
 /* The member of request.details that an option of a kind of its own sets (P_OWN). */
 #define OWN(type, member) offsetof(type, member)
 
-/*
-** Fills a request from the tier and from the argument that holds a name or options. `tier` is null
+/* Fills a request from the tier and from the argument that holds a name or options. `tier` is null
 ** if there is no tier. `name_or_options` is a null pointer or an SQL NULL if there is neither a
 ** name nor options. The caller must clear the request, even after a failure. Before
-** request_finish(), the caller must set the parameters that are arguments.
-*/
+** request_finish(), the caller must set the parameters that are arguments. */
 int request_start(struct request *request, const struct aggregate *aggregate, struct json *json,
                   sqlite3_value *tier, sqlite3_value *name_or_options, int form);
 
@@ -92,11 +84,9 @@ const char *request_parameter(const struct aggregate *aggregate, enum parameter 
 int request_argument(struct request *request, struct json *json, enum parameter parameter,
                      sqlite3_value *value);
 
-/*
-** Returns the parameters that shape the sums as JSON. Call request_finish_shape() first. The form
+/* Returns the parameters that shape the sums as JSON. Call request_finish_shape() first. The form
 ** OPTIONS_OF_STATE keeps every bit of a number, so that a state can be read back. The form
-** OPTIONS_OF_PARTIAL is for people. The caller frees the text. Returns null when out of memory.
-*/
+** OPTIONS_OF_PARTIAL is for people. The caller frees the text. Returns null when out of memory. */
 char *request_parameters(const struct request *request, int form);
 
 #endif

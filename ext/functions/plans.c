@@ -1,11 +1,9 @@
-/*
-** plans.c: dp_plan(), which computes the cost and precision of a release before it is made.
+/* plans.c: dp_plan(), which computes the cost and precision of a release before it is made.
 **
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
 ** release, reads the effects, and rolls the transaction back. A plan and the release itself
 ** therefore get the same charge and the same noise.
-** Tests: tests/functions/test_plan.py, tests/functions/test_mechanism_choice.py
-*/
+** Tests: tests/functions/test_plan.py, tests/functions/test_mechanism_choice.py */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -48,10 +46,8 @@ static const char *noun_of(const char *kind) {
   return "value";
 }
 
-/*
-** Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
-** otherwise to two significant digits.
-*/
+/* Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
+** otherwise to two significant digits. */
 static void append_width(sqlite3_str *text, double x) {
   if (x >= 10 && x < 1e15) {
     sqlite3_str_appendf(text, "%,lld", (long long)ceil(x * (1 - 1e-9)));
@@ -105,10 +101,8 @@ static void append_how_precise(sqlite3_str *text, const struct request *request,
   sqlite3_str_appendall(text, "; ");
 }
 
-/*
-** Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
-** that would refuse first, unless the plan is one release at that tier.
-*/
+/* Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
+** that would refuse first, unless the plan is one release at that tier. */
 static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
                         int64_t charge, double part) {
   struct ledger_tier *tiers;
@@ -154,10 +148,9 @@ struct plan_range {
   double least, most;
 };
 
-/*
-** Returns the summary of `count` cross tables whose half-widths are in a range, and which would
-** cost `cost` times as much one by one. The caller frees the text. Returns null if memory runs out.
-*/
+/* Returns the summary of `count` cross tables whose half-widths are in a range, and which would
+** cost `cost` times as much one by one. The caller frees the text. Returns null if memory runs
+** out. */
 static char *tables_summary(const struct request *request, int count,
                             const struct plan_range *range, double cost) {
   sqlite3_str *text = sqlite3_str_new(0);
@@ -178,10 +171,8 @@ static char *tables_summary(const struct request *request, int count,
   return sqlite3_str_finish(text);
 }
 
-/*
-** Returns the summary of a series, from the half-widths of its noisiest period and of the total of
-** all `periods`. The caller frees the text. Returns null if memory runs out.
-*/
+/* Returns the summary of a series, from the half-widths of its noisiest period and of the total of
+** all `periods`. The caller frees the text. Returns null if memory runs out. */
 static char *series_summary(const struct request *request, int periods, double period,
                             double total) {
   const char *noun = noun_of(request->aggregate->kind);
@@ -195,11 +186,9 @@ static char *series_summary(const struct request *request, int periods, double p
   return sqlite3_str_finish(text);
 }
 
-/*
-** Return the summary of a category that is drawn: how many units fewer than the most common one it
+/* Return the summary of a category that is drawn: how many units fewer than the most common one it
 ** has at most, and how probable the most common one is. The caller frees the text. Return null if
-** memory runs out.
-*/
+** memory runs out. */
 static char *choice_summary(double behind) {
   return sqlite3_mprintf(
       "a category with at most %,lld fewer than the most common one (95%% of the "
@@ -211,16 +200,14 @@ static char *response_summary(double probability) {
   return sqlite3_mprintf("the most common category in %.3g%% of the draws; ", 100 * probability);
 }
 
-/*
-** Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
+/* Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
 ** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the unit
 ** of the values, or NaN if it is not known. `shrink` is the factor by which the value then moves
 ** towards the centre of the request. `charge` is the id of the last charge before the plan.
 ** `request` is null for a plan of several releases. `of_parts` is null, or the text of
 ** tables_summary() or series_summary(), which takes the place of the half-width. `missing` and
 ** `cuts` are null, or say which groups will not appear, and what clips cut off. Returns 0 when out
-** of memory.
-*/
+** of memory. */
 static int append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
                           const char *of_parts, const char *missing, const char *cuts,
                           double half_width, double shrink, int64_t charge, double part) {
@@ -258,22 +245,18 @@ struct comparison {
   double rows;
 };
 
-/*
-** Returns the half-width of one release with Gaussian noise if n equal releases use up the budget
-** of the tier.
-*/
+/* Returns the half-width of one release with Gaussian noise if n equal releases use up the budget
+** of the tier. */
 static double gaussian_share(struct comparison *comparison, double n) {
   double rate = fmin(comparison->tier->rate_limit / n, gaussian_noise.most);
   return planned_half_width(&comparison->gaussian, comparison->rows, rate);
 }
 
-/*
-** Does what gaussian_share() does, for Laplace noise. A Laplace release is charged its RDP at the
+/* Does what gaussian_share() does, for Laplace noise. A Laplace release is charged its RDP at the
 ** tier's filter order, but its lattice is designed for a rate. The function therefore searches for
 ** the noise whose RDP is 1/n of the budget, and uses the rate of this noise. `low` and `high` bound
 ** the sensitivity divided by the scale of the noise. This is also its pure epsilon, and the tier
-** admits the noise, too, if this epsilon is 1/n of pure_limit.
-*/
+** admits the noise, too, if this epsilon is 1/n of pure_limit. */
 static double laplace_share(struct comparison *comparison, double n) {
   double order = comparison->tier->filter_order;
   double cost = order * comparison->tier->rate_limit / n;
@@ -312,10 +295,8 @@ static double crossing(struct comparison *comparison) {
   return high;
 }
 
-/*
-** Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
-** and nothing else, even after a failure. Returns 0 when out of memory.
-*/
+/* Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
+** and nothing else, even after a failure. Returns 0 when out of memory. */
 static int with_mechanism(struct publication *other, const struct publication *planned,
                           const struct request *request, const struct mechanism *mechanism) {
   int periods = planned->definition.series.periods;
@@ -359,13 +340,11 @@ static int append_crossing(sqlite3_str *json, const struct publication *planned,
   return made;
 }
 
-/*
-** Appends the member "mechanisms" if the planned kind may have several mechanisms at its tier: an
+/* Appends the member "mechanisms" if the planned kind may have several mechanisms at its tier: an
 ** object with the half-width of each at the rate of this release. If the tier covers Gaussian and
 ** Laplace noise, also appends "gaussian_from", the least number n for which Gaussian noise has the
 ** smaller half-width when n equal releases use up the whole budget of the tier (null: there is none
-** up to 2^20). Returns 0 when out of memory.
-*/
+** up to 2^20). Returns 0 when out of memory. */
 static int append_mechanisms(sqlite3_str *json, const struct publication *planned,
                              const struct request *request, double rows) {
   const struct definition *definition = &planned->definition;
@@ -402,11 +381,9 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
   }
 }
 
-/*
-** Appends for every tier the sum of its charges after the charge with the id `since`, and the
+/* Appends for every tier the sum of its charges after the charge with the id `since`, and the
 ** remaining budget. If the ledger has an audience, starts at the tier of the audience. Returns 0
-** after setting the ledger's error.
-*/
+** after setting the ledger's error. */
 static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
   struct ledger_tier *tiers;
   int count;
@@ -452,14 +429,12 @@ static double epsilon_of_draw(const struct publication *publication) {
   return publication->cost.curve[RENYI_ORDERS - 1];
 }
 
-/*
-** Appends how near to the most common category a drawn one is. Sets the text of the summary about
+/* Appends how near to the most common category a drawn one is. Sets the text of the summary about
 ** it, which the caller frees. Returns 0 when out of memory. The exponential mechanism prefers a
 ** category by e^step for each unit, so that one of `count` categories with t units fewer than the
 ** most common is drawn with a probability of at most e^(-step t), and any such one with count
 ** e^(-step t). With permute-and-flip, these bounds are half as large (categories/categories.c).
-** Randomized response draws the most common one with the largest probability.
-*/
+** Randomized response draws the most common one with the largest probability. */
 static int append_choice(sqlite3_str *json, const struct publication *publication, char **summary) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   if (mechanism->statistics != STATISTIC_CATEGORY) return 1;
@@ -506,12 +481,10 @@ static int append_missing(const struct publication *publication, char **summary)
   return *summary != 0;
 }
 
-/*
-** Appends the members that describe the noise. Returns the half-width of a value in the unit of the
+/* Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
 ** this number. For bounds, returns the noisy count above which a bin shows rows
-** (numbers_threshold()).
-*/
+** (numbers_threshold()). */
 static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
   if (is_leaf_release(publication)) return append_leaf(json, publication, rows);
   if (!publication->definition.mechanism->noise) {
@@ -539,10 +512,8 @@ static double append_precision(sqlite3_str *json, struct publication *publicatio
   return is_range ? threshold : half_width;
 }
 
-/*
-** Returns the factor by which a value with this half-width moves towards its centre, or 1. That of
-** an average or another statistic that is not linear follows from its noise.
-*/
+/* Returns the factor by which a value with this half-width moves towards its centre, or 1. That of
+** an average or another statistic that is not linear follows from its noise. */
 static double planned_shrink(const struct publication *publication, double half_width) {
   struct view view = definition_view(publication);
   if (!view.is_ou || publication->definition.aggregate->family->is_linear || isnan(view.theta))
@@ -551,10 +522,8 @@ static double planned_shrink(const struct publication *publication, double half_
   return estimate_shrink(&view, noise * noise);
 }
 
-/*
-** Appends what each of several cross tables gets. Sets the text of the summary about them, which
-** the caller frees. Returns 0 when out of memory.
-*/
+/* Appends what each of several cross tables gets. Sets the text of the summary about them, which
+** the caller frees. Returns 0 when out of memory. */
 static int append_tables(sqlite3_str *json, const struct request *request,
                          const struct publication *publication, double rows, char **summary) {
   const struct cross_keys *cross_keys = publication->definition.cross_keys;
@@ -593,10 +562,8 @@ static int append_tables(sqlite3_str *json, const struct request *request,
   return *summary || !is_known;
 }
 
-/*
-** Appends what the total of a series gets. half_width is that of its noisiest period. Sets the text
-** of the summary about both, which the caller frees. Returns 0 when out of memory.
-*/
+/* Appends what the total of a series gets. half_width is that of its noisiest period. Sets the text
+** of the summary about both, which the caller frees. Returns 0 when out of memory. */
 static int append_total(sqlite3_str *json, const struct publication *publication,
                         const struct request *request, double rows, char **summary) {
   struct part_width period, total;
@@ -612,10 +579,8 @@ static int append_total(sqlite3_str *json, const struct publication *publication
   return *summary != 0;
 }
 
-/*
-** For a release of counts with the option until, appends the part of its price that it is expected
-** to cost if each figure counts `rows` rows. Returns this part, or NaN.
-*/
+/* For a release of counts with the option until, appends the part of its price that it is expected
+** to cost if each figure counts `rows` rows. Returns this part, or NaN. */
 static double append_expected(sqlite3_str *json, struct publication *publication, double rows) {
   const struct definition *definition = &publication->definition;
   if (!until_is_given(&definition->release)) return (double)NAN;
@@ -649,10 +614,8 @@ static void append_cut(sqlite3_str *json, const char *before, double clip, doubl
   sqlite3_str_appendall(json, "}");
 }
 
-/*
-** Appends what the clip of the request cuts off, and what others would, by published bounds of what
-** each unit counts. The half-width is in proportion to the clip. Sets the text of the summary.
-*/
+/* Appends what the clip of the request cuts off, and what others would, by published bounds of what
+** each unit counts. The half-width is in proportion to the clip. Sets the text of the summary. */
 static int append_cuts(sqlite3_str *json, const struct publication *publication,
                        const struct request *request, double half_width, char **summary) {
   struct bounds_counts counts;
@@ -798,10 +761,8 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   return planned && !error_is_set(&host->session.error);
 }
 
-/*
-** dp_plan(tier, kind, clip [, options]) and dp_plan(array) -> JSON. Members of a tier see neither
-** inner tiers nor releases_left. The plans of an array follow each other in one transaction.
-*/
+/* dp_plan(tier, kind, clip [, options]) and dp_plan(array) -> JSON. Members of a tier see neither
+** inner tiers nor releases_left. The plans of an array follow each other in one transaction. */
 static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   const char *array = 0;

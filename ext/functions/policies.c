@@ -1,9 +1,7 @@
-/*
-** policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
+/* policies.c: dp_protect() and dp_public(), which declare the unit of each row and the public
 ** tables, dp_within(), which declares the wider unit, dp_undeclare(), which takes a declaration
 ** back, and dp_policy_plan, which lists the declarations that follow from foreign keys.
-** Tests: tests/ledger/test_policy.py
-*/
+** Tests: tests/ledger/test_policy.py */
 #include <math.h>
 #include <string.h>
 
@@ -18,10 +16,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/*
-** Checks that the unit columns of all protected tables have the same type and collation. Otherwise
-** two spellings of one unit could count as two units.
-*/
+/* Checks that the unit columns of all protected tables have the same type and collation. Otherwise
+** two spellings of one unit could count as two units. */
 static int check_alike(sqlite3 *db, const struct ledger_policy *policy, const struct route *route,
                        struct error *error) {
   const struct table_facts *facts = &route->tables[0];
@@ -119,10 +115,8 @@ static int no_column(const struct table_facts *facts, const char *column, struct
                    nearest ? " (did you mean '" : "", nearest ? nearest : "", nearest ? "'?)" : "");
 }
 
-/*
-** Replaces the names of the column and the parent by those of the schema and the policy. A name
-** that neither of them knows may be the value of a row, so no error shows it.
-*/
+/* Replaces the names of the column and the parent by those of the schema and the policy. A name
+** that neither of them knows may be the value of a row, so no error shows it. */
 static int find_names(struct ledger_declaration *asked, sqlite3 *db,
                       const struct table_facts *facts, const struct ledger_policy *policy,
                       struct error *error) {
@@ -158,10 +152,8 @@ static int check_route(sqlite3 *db, const struct ledger_policy *policy,
   return going;
 }
 
-/*
-** Checks and records one declaration inside a transaction. The ledger gets the names as the schema
-** spells them.
-*/
+/* Checks and records one declaration inside a transaction. The ledger gets the names as the schema
+** spells them. */
 static int declare_one(struct host *host, struct ledger_declaration asked, struct error *error) {
   struct ledger *ledger = host->session.ledger;
   sqlite3 *db = host->collector.db;
@@ -227,12 +219,10 @@ static void drop_mark(sqlite3 *db, const struct ledger_policy *before,
   if (!is_declared && new) public_mark_drop(db, new);
 }
 
-/*
-** Declares tables. The marks of public tables are written before the ledger is locked, so that
+/* Declares tables. The marks of public tables are written before the ledger is locked, so that
 ** nobody waits for the ledger while this connection waits for the database. A mark without a
 ** declaration has no meaning, and a declaration without its mark, such as after a ROLLBACK of the
-** host, makes nothing public.
-*/
+** host, makes nothing public. */
 static int declare(struct host *host, struct ledger_declaration *asked, int count,
                    struct error *error) {
   struct ledger_policy before = {0};
@@ -420,15 +410,11 @@ static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **arg
 
 /* ---- dp_column, the columns of all declared tables ------------------------------------------- */
 
-/*
-** The members of a tier need it to write questions, because a guarded connection does not have
-** protected tables.
-*/
+/* The members of a tier need it to write questions, because a guarded connection does not have
+** protected tables. */
 
-/*
-** Adds the columns of a declared table. A table that no longer exists has none, and neither has a
-** public table that is not the one that was declared.
-*/
+/* Adds the columns of a declared table. A table that no longer exists has none, and neither has a
+** public table that is not the one that was declared. */
 static int add_columns(struct row_list *rows, sqlite3 *db,
                        const struct ledger_declaration *declared, struct error *error) {
   struct table_facts facts = {0};

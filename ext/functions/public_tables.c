@@ -1,5 +1,4 @@
-/*
-** public_tables.c: the public tables on a guarded connection. dp_guard() replaces the database
+/* public_tables.c: the public tables on a guarded connection. dp_guard() replaces the database
 ** `main` of the connection by a read-only database in memory. This database contains one virtual
 ** table for each public table, and nothing else. The virtual table reads the file on a private
 ** connection, whose authorizer admits only the table that is being read.
@@ -16,8 +15,7 @@
 ** difference: SQLite gives a key that is the rowid no collation, and a virtual table has no such
 ** column. In a compound SELECT such a column compares by BINARY, not by the other side's collation.
 ** Tests: tests/functions/test_public_tables.py, tests/functions/test_public_reads.py,
-** tests/functions/test_plan.py
-*/
+** tests/functions/test_plan.py */
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,17 +39,14 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- plans, which hand comparisons on to the file -------------------------------------------- */
 
-/*
-** A plan is the text idxStr. It lists the comparisons, such as "0=" for an equality of column 0
+/* A plan is the text idxStr. It lists the comparisons, such as "0=" for an equality of column 0
 ** (column -1 is the rowid), then the columns of the order after a colon, such as "2+" or "2-", and
-** then the mask of the columns that the statement reads after another colon.
-*/
+** then the mask of the columns that the statement reads after another colon. */
 
 #define MOST_COMPARED 30 /* the comparisons that a table hands on at most */
 
-/*
-** Reads an entry of the comparisons or of the order, and sets *at behind it. Returns 0 at the end.
-*/
+/* Reads an entry of the comparisons or of the order, and sets *at behind it. Returns 0 at the
+** end. */
 static int plan_next(const char **at, int *column, char *sign) {
   char *end;
   if (**at == ':') return 0;
@@ -79,10 +74,8 @@ static int plan_reads_rowid(const struct table_facts *facts, sqlite3_uint64 colu
   return facts->rowid_alias >= 0 && plan_reads(columns, facts->rowid_alias);
 }
 
-/*
-** Returns the SELECT of a plan that makes the comparisons in `used`. It gives the columns, and then
-** the rowid, unless a column is the rowid.
-*/
+/* Returns the SELECT of a plan that makes the comparisons in `used`. It gives the columns, and then
+** the rowid, unless a column is the rowid. */
 static char *plan_select(const struct table_facts *facts, const char *plan, uint32_t used) {
   static const char *const signs[] = {"<=", ">="};
   const char *order = strchr(plan, ':') + 1, *at = plan;
@@ -114,8 +107,7 @@ static int is_numeric(const struct table_facts *facts, int column) {
   return column < 0 || facts->columns[column].affinity >= AFFINITY_NUMERIC;
 }
 
-/*
-** Returns the sign of a comparison that the table can hand on, or 0 (P1).
+/* Returns the sign of a comparison that the table can hand on, or 0 (P1).
 **
 ** On a column with a numeric affinity, the file compares as SQLite does for the virtual table,
 ** because this affinity always wins. On other columns, SQLite compares in another way if the other
@@ -125,8 +117,7 @@ static int is_numeric(const struct table_facts *facts, int column) {
 ** and `<=` with a literal, which has no numeric affinity if it is a text or blob.
 **
 ** SQLite makes `>=` and `<` with texts of LIKE and GLOB. Where these find blobs, it lets the file
-** pass blobs by itself, but not a virtual table, so `<` with a text is not handed on there.
-*/
+** pass blobs by itself, but not a virtual table, so `<` with a text is not handed on there. */
 static char comparison(const struct table_facts *facts, sqlite3_index_info *info, int i,
                        int like_finds_blobs) {
   const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
@@ -139,10 +130,8 @@ static char comparison(const struct table_facts *facts, sqlite3_index_info *info
     return 0;
   switch (constraint->op) {
   case SQLITE_INDEX_CONSTRAINT_EQ:
-    /*
-    ** SQLite would compare each value of an IN list in another way than the list. It tells which of
-    ** the first 32 constraints are such values, but not those of row values (xFilter).
-    */
+    /* SQLite would compare each value of an IN list in another way than the list. It tells which of
+    ** the first 32 constraints are such values, but not those of row values (xFilter). */
     return i > 31 || sqlite3_vtab_in(info, i, -1) ? 0 : '=';
   case SQLITE_INDEX_CONSTRAINT_GT: return '>';
   case SQLITE_INDEX_CONSTRAINT_GE: return 'g';
@@ -162,10 +151,8 @@ static int plan_takes(const struct table_facts *facts, int column, sqlite3_value
   return is_numeric(facts, column) || (type != SQLITE_INTEGER && type != SQLITE_FLOAT);
 }
 
-/*
-** Returns the mask of the primary key of a WITHOUT ROWID table. SQLite reads the key to find the
-** rows of an OR, also if colUsed does not contain it.
-*/
+/* Returns the mask of the primary key of a WITHOUT ROWID table. SQLite reads the key to find the
+** rows of an OR, also if colUsed does not contain it. */
 static sqlite3_uint64 key_columns(const struct table_facts *facts) {
   sqlite3_uint64 columns = 0;
   for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
@@ -377,10 +364,8 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/*
-** This function must differ from xConnect. If both were the same, SQLite would treat the name of
-** the module as a table.
-*/
+/* This function must differ from xConnect. If both were the same, SQLite would treat the name of
+** the module as a table. */
 static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                    char **error) {
   return xConnect(db, aux, argc, argv, vtab, error);
@@ -434,10 +419,8 @@ static int explain(struct vtab *table, const char *plan, uint32_t used, struct s
   return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
 }
 
-/*
-** Hands the comparisons on. Hands the order on if the file gives the rows in this order without
-** sorting them.
-*/
+/* Hands the comparisons on. Hands the order on if the file gives the rows in this order without
+** sorting them. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct vtab *table = (struct vtab *)vtab;
   struct strategy strategy = {.sorts = 1};

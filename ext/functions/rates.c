@@ -1,5 +1,4 @@
-/*
-** rates.c: conversions between rates, epsilons, deltas and noise, for use before anything is
+/* rates.c: conversions between rates, epsilons, deltas and noise, for use before anything is
 ** released. The functions are pure functions of public parameters. They use no ledger and no data,
 ** and charge nothing.
 **
@@ -13,8 +12,7 @@
 ** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
 ** There is one exception: if epsilon is tiny compared with sqrt(2 rate), epsilon is accurate only
 ** up to a relative change of 2e-15 in delta (gaussian.h).
-** Tests: tests/functions/test_planning.py
-*/
+** Tests: tests/functions/test_planning.py */
 #include "functions/internal.h"
 
 #include <float.h>
@@ -26,54 +24,44 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** dp_rate(epsilon, delta): returns the largest rate at which Gaussian noise is (epsilon, delta)-DP,
+/* dp_rate(epsilon, delta): returns the largest rate at which Gaussian noise is (epsilon, delta)-DP,
 ** rounded down. epsilon >= 0 and finite, 0 < delta < 1. The function inverts the exact profile of
-** dp_delta().
-*/
+** dp_delta(). */
 static double rate(double epsilon, double delta) {
   return published_down(gaussian_rate(epsilon, delta));
 }
 
-/*
-** dp_sigma(rate, sensitivity): returns the standard deviation of Gaussian noise that costs this
+/* dp_sigma(rate, sensitivity): returns the standard deviation of Gaussian noise that costs this
 ** rate, sensitivity/sqrt(2 rate), rounded up. rate > 0 and finite. sensitivity > 0 and finite, in
-** the L2 norm. (Bun and Steinke 2016, Proposition 1.6.)
-*/
+** the L2 norm. (Bun and Steinke 2016, Proposition 1.6.) */
 static double sigma(double rate, double sensitivity) {
   double noise = sensitivity / (M_SQRT2 * sqrt(rate));
   /* Noise that underflows to 0 would give no privacy. */
   return published_up(fmax(noise, DBL_MIN));
 }
 
-/*
-** dp_epsilon(rate, delta): returns the least epsilon >= 0 at which Gaussian noise of this rate is
+/* dp_epsilon(rate, delta): returns the least epsilon >= 0 at which Gaussian noise of this rate is
 ** (epsilon, delta)-DP, rounded up. The result is 0 if delta is at least the total variation
 ** distance of neighbours. rate >= 0 and finite, 0 < delta < 1. The function inverts the exact
-** profile of dp_delta().
-*/
+** profile of dp_delta(). */
 static double epsilon(double rate, double delta) {
   return published_up(gaussian_epsilon(rate, delta));
 }
 
-/*
-** dp_delta(rate, epsilon): returns the least delta at which Gaussian noise of this rate is
+/* dp_delta(rate, epsilon): returns the least delta at which Gaussian noise of this rate is
 ** (epsilon, delta)-DP, rounded up, but never above 1. If delta is below the smallest normal double,
 ** the result is this double. rate >= 0 and finite, epsilon >= 0 and finite. (Balle and Wang 2018,
-** Theorem 8; Asoodeh, Diaz and Calmon 2020, Lemma 2.)
-*/
+** Theorem 8; Asoodeh, Diaz and Calmon 2020, Lemma 2.) */
 static double delta(double rate, double epsilon) {
   double exact = gaussian_delta(rate, epsilon);
   if (rate > 0.0 && exact < DBL_MIN) return DBL_MIN; /* a result of 0 would claim pure privacy */
   return fmin(published_up(exact), 1.0);
 }
 
-/*
-** dp_zcdp_epsilon(rate, delta): returns the least epsilon >= 0 that zCDP of this rate implies at
+/* dp_zcdp_epsilon(rate, delta): returns the least epsilon >= 0 that zCDP of this rate implies at
 ** delta for any mechanism, rounded up. For exactly Gaussian noise, dp_epsilon() is smaller. rate >=
 ** 0 and finite, 0 < delta < 1. (Canonne, Kamath and Steinke 2020, Proposition 12, over all real
-** orders.)
-*/
+** orders.) */
 static double any_epsilon(double rate, double delta) {
   return published_up(zcdp_epsilon(rate, delta));
 }
@@ -93,12 +81,10 @@ static const struct domain epsilon_domain = EPSILON;
 static const struct domain delta_domain = DELTA;
 static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
-/*
-** dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
+/* dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
 ** are (epsilon, delta)-DP, rounded down. The budget also covers the lattice slack (math/gaussian.h)
 ** of one coordinate for each release. A tier with this budget and the accountant 'gdp' admits
-** exactly this number of releases. `releases` is a whole number from 1 to 1e6.
-*/
+** exactly this number of releases. `releases` is a whole number from 1 to 1e6. */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {
   double epsilon, delta, releases;
   (void)count;
@@ -136,10 +122,8 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
   for (int i = 0; i < count; i++)
     if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
   double value = row->value(x[0], x[1]);
-  /*
-  ** The value is NaN when out of memory, or if rounding broke the bracket of a root search. A
-  ** budget must never be NULL, so fail.
-  */
+  /* The value is NaN when out of memory, or if rounding broke the bracket of a root search. A
+  ** budget must never be NULL, so fail. */
   if (isnan(value)) {
     function_error(context, "no value could be computed");
     return;

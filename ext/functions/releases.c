@@ -1,5 +1,4 @@
-/*
-** releases.c: dp_release(), which runs the owner's query; dp_answer, which returns the values of
+/* releases.c: dp_release(), which runs the owner's query; dp_answer, which returns the values of
 ** the release as rows; dp_append(), which publishes the next periods of a series; and dp_diffuse()
 ** and dp_discard(), which use existing releases.
 **
@@ -7,8 +6,7 @@
 ** release already, dp_release() returns the stored values and does not run the query. A query
 ** without rows is valid. An error or interrupt leaves the release 'failed'.
 ** Tests: tests/functions/test_aggregate_form.py, tests/release/test_refine.py,
-** tests/functions/test_answer.py, tests/release/test_series_figures.py
-*/
+** tests/functions/test_answer.py, tests/release/test_series_figures.py */
 #include "functions/internal.h"
 
 #include <math.h>
@@ -46,10 +44,8 @@ static int run(struct publication *publication, struct question *question, struc
   return finished;
 }
 
-/*
-** Compiles the question of a request, and sets the tables and the type of units of the request. The
-** caller must call question_close(), even after an error.
-*/
+/* Compiles the question of a request, and sets the tables and the type of units of the request. The
+** caller must call question_close(), even after an error. */
 static int ask(struct question **question, struct request *request, struct host *host,
                struct error *error) {
   struct collector *reader = host->guard ? host->guard->reader : &host->collector;
@@ -100,10 +96,8 @@ int release_guarded(const struct host *host, struct request *request, int needs_
   return 1;
 }
 
-/*
-** Publishes an answer at the outer tiers of the request, which have been charged already. Does
-** nothing if these publications were stored together with the answer.
-*/
+/* Publishes an answer at the outer tiers of the request, which have been charged already. Does
+** nothing if these publications were stored together with the answer. */
 static int publish_outward(const struct publication *publication, const struct request *request,
                            struct session *session) {
   for (int i = 0; !publication->spread && request->outward && request->outward[i]; i++) {
@@ -250,10 +244,9 @@ static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- dp_append ------------------------------------------------------------------------------- */
 
-/*
-** Checks that units have the type that they had when the series was declared. After a change from
-** numbers to texts, for example, the book would not know the units again, and all would count anew.
-*/
+/* Checks that units have the type that they had when the series was declared. After a change from
+** numbers to texts, for example, the book would not know the units again, and all would count
+** anew. */
 static int has_same_units(const struct question *question, const struct ledger_release *release,
                           struct error *error) {
   char *type = question_unit_type(question);
@@ -325,15 +318,13 @@ static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) 
 
 /* ---- dp_answer(tier, kind, sql, options) ----------------------------------------------------- */
 
-/*
-** Makes a release and returns its values as rows.
+/* Makes a release and returns its values as rows.
 **
 **   W1  The release is complete when the reading begins (V1 in sql_functions.h). A later LIMIT,
 **       ROLLBACK or error of the outer statement changes neither the answer nor the charge.
 **   W2  The options must name the release. If a query plan reads the rows twice, the second read
 **       then gets the stored values of the first.
-**   W3  The table is DIRECTONLY, so no view or trigger can spend a budget.
-*/
+**   W3  The table is DIRECTONLY, so no view or trigger can spend a budget. */
 
 #define ANSWER "dp_answer"
 

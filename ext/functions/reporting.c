@@ -1,8 +1,6 @@
-/*
-** reporting.c: dp_export() and dp_report(), which write out what the members of one tier may see,
+/* reporting.c: dp_export() and dp_report(), which write out what the members of one tier may see,
 ** and dp_clipping(), which says what share of the units was clipped in a release.
-** Tests: tests/report/test_report.py, tests/release/test_clipping.py
-*/
+** Tests: tests/report/test_report.py, tests/release/test_clipping.py */
 #include <math.h>
 #include <string.h>
 
@@ -22,10 +20,8 @@ static double number_at(sqlite3_stmt *row, int column) {
   return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
-/*
-** Computes the share of clipped units, and what the sentence about this share depends on. Returns 0
-** if this version does not know the kind or the mechanism, or if the mechanism has no noise law.
-*/
+/* Computes the share of clipped units, and what the sentence about this share depends on. Returns 0
+** if this version does not know the kind or the mechanism, or if the mechanism has no noise law. */
 static int share_of(const struct ledger_release *release, const struct ledger_clipping *clipping,
                     const char *unit, int by_unit, struct clipped_share *share,
                     struct clipping_words *words) {
@@ -105,15 +101,13 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
   publish_clear(&publication);
 }
 
-/*
-** Adds a table clipping(release, tier, low, high, words, amount) to the facts of an audience
+/* Adds a table clipping(release, tier, low, high, words, amount) to the facts of an audience
 ** (report/report.h). Each publication that counted clipped units has a row. low and high are the
 ** ends of the interval of the share of clipped units, in percent, and words is what follows this
 ** share in the sentence of dp_clipping(). low and high are NULL if words is the whole sentence.
 ** amount says how much of the total was cut off, and is NULL if the release has no total, or scaled
 ** wider units down, too. Call clippings_add() inside a transaction of the ledger. Returns 1, or 0
-** with the error set.
-*/
+** with the error set. */
 static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *error) {
   static const char select[] =
       "SELECT p.release, p.tier, p.clipped, p.unclipped, p.unit_stddev, r.kind, r.mechanism,"
@@ -165,10 +159,8 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
 
 /* ---- dp_export() and dp_report() ------------------------------------------------------------- */
 
-/*
-** Returns whether the tier exists and the audience of the ledger may see it. If not, sets the
-** ledger's error. Call this function inside a transaction.
-*/
+/* Returns whether the tier exists and the audience of the ledger may see it. If not, sets the
+** ledger's error. Call this function inside a transaction. */
 static int tier_is_known(struct ledger *ledger, const char *tier) {
   struct ledger_tier *tiers;
   int count;
@@ -178,10 +170,8 @@ static int tier_is_known(struct ledger *ledger, const char *tier) {
   return known;
 }
 
-/*
-** Returns the facts that the ledger's audience may know. If the ledger has a discrepancy, or on
-** another failure, returns null with an error. Call this function inside a transaction.
-*/
+/* Returns the facts that the ledger's audience may know. If the ledger has a discrepancy, or on
+** another failure, returns null with an error. Call this function inside a transaction. */
 static sqlite3 *collect(struct session *session) {
   struct ledger *ledger = session->ledger;
   char *verified = session_verify(session), *certificate = 0;
@@ -199,10 +189,8 @@ static sqlite3 *collect(struct session *session) {
   return facts;
 }
 
-/*
-** Returns the facts for the members of a tier, or for the owner if `tier` is null. Returns null
-** with an error on failure.
-*/
+/* Returns the facts for the members of a tier, or for the owner if `tier` is null. Returns null
+** with an error on failure. */
 static sqlite3 *facts_for(struct host *host, const char *tier) {
   struct session *session = &host->session;
   struct ledger *ledger = session->ledger;
@@ -362,10 +350,8 @@ static int page_keep(struct host *host, sqlite3 *facts, const char *tier, const 
   return kept;
 }
 
-/*
-** dp_report([tier [, options]]) -> HTML. Without a tier, or with NULL, the page has all tiers. The
-** same ledger gives the same bytes. Options stay in the ledger until others are given.
-*/
+/* dp_report([tier [, options]]) -> HTML. Without a tier, or with NULL, the page has all tiers. The
+** same ledger gives the same bytes. Options stay in the ledger until others are given. */
 static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
   struct host *host = host_of(context);
   struct ledger *ledger = host->session.ledger;

@@ -1,5 +1,4 @@
-/*
-** shards.c: dp_partial(), dp_states() and dp_merge(), which make one release from the rows of many
+/* shards.c: dp_partial(), dp_states() and dp_merge(), which make one release from the rows of many
 ** databases. A shard is one of these databases. dp_partial() asks a question in one shard and
 ** writes the exact sums of its answers as a state. It charges nothing. The aggregate dp_states()
 ** adds up the states, and dp_merge() makes one release of its result. SQLite calls a scalar
@@ -24,8 +23,7 @@
 **       count each unit twice (struct merged_shards).
 **   P6  A state contains the text of the question and the names and roles of the tables that the
 **       question read. The tables must have the same roles in the ledger of dp_merge().
-** Tests: tests/functions/test_partial.py, tests/functions/test_shards.py
-*/
+** Tests: tests/functions/test_partial.py, tests/functions/test_shards.py */
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,12 +160,10 @@ static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- which states and which shards a merge has ----------------------------------------------- */
 
-/*
-** A state may reach a merge twice, because a file is copied or a message is sent again. The same
+/* A state may reach a merge twice, because a file is copied or a message is sent again. The same
 ** bytes are taken once. Two different states of one shard, of which a task makes the second when it
 ** is tried again, are an error: each has the rows of the shard, so the sums would count them twice,
-** and with whole_units the bound on a unit would not hold.
-*/
+** and with whole_units the bound on a unit would not hold. */
 
 struct merged_state {
   unsigned char digest[STATE_DIGEST];
@@ -211,10 +207,8 @@ static int grow(struct merged_shards *shards) {
   return 1;
 }
 
-/*
-** Notes a state. Sets *is_new to 0 if the same bytes were noted before. Returns 1, or 0 with the
-** error set.
-*/
+/* Notes a state. Sets *is_new to 0 if the same bytes were noted before. Returns 1, or 0 with the
+** error set. */
 static int merged_shards_add(struct merged_shards *shards, const struct shard_state *state,
                              int *is_new, struct error *error) {
   if (!grow(shards)) return error_set_memory(error);
@@ -296,11 +290,9 @@ static int check_wanted(char **names, size_t count, const char *wanted, struct j
   return right;
 }
 
-/*
-** Checks that no shard has two states, and that the shards are those that the option `shards` of
+/* Checks that no shard has two states, and that the shards are those that the option `shards` of
 ** dp_merge() names: a number of shards, or a JSON array of their names; null: any shards. Returns
-** 1, or 0 with the error set.
-*/
+** 1, or 0 with the error set. */
 static int merged_shards_check(const struct merged_shards *shards, const char *wanted,
                                struct json *json) {
   struct error *error = json->error;
@@ -365,10 +357,8 @@ static int take_kind(void *context, const char *key, const char *type, sqlite3_v
   return 1;
 }
 
-/*
-** Reads a state's parameters into the request. `tier` and `name_or_options` may be null. Sets
-** *asked to the mechanism in `name_or_options`, or to null. The caller frees *asked.
-*/
+/* Reads a state's parameters into the request. `tier` and `name_or_options` may be null. Sets
+** *asked to the mechanism in `name_or_options`, or to null. The caller frees *asked. */
 static int read_parameters(struct request *request, struct json *json, const char *parameters,
                            sqlite3_value *tier, sqlite3_value *name_or_options, char **asked) {
   const struct aggregate *aggregate = 0;
@@ -386,12 +376,10 @@ static int read_parameters(struct request *request, struct json *json, const cha
   return started && request_read(request, json, parameters, OPTIONS_OF_STATE);
 }
 
-/*
-** Sets the mechanism of the release to `asked`, the mechanism that the call of dp_merge() names,
+/* Sets the mechanism of the release to `asked`, the mechanism that the call of dp_merge() names,
 ** unless `asked` is null. Fails if the states name another mechanism. If the states name no
 ** mechanism, their vectors are made for the norm of the default mechanism; the function then fails
-** if `asked` needs another norm. Takes over `asked`.
-*/
+** if `asked` needs another norm. Takes over `asked`. */
 static int settle_mechanism(struct request *request, char *asked, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   const struct mechanism *wanted = mechanism_find(aggregate, asked);
@@ -425,10 +413,8 @@ static int read_first(struct merge *merge, struct error *error) {
   return same;
 }
 
-/*
-** Reports that a state does not belong to this merge, and shows both sets of parameters, if these
-** and not the questions differ.
-*/
+/* Reports that a state does not belong to this merge, and shows both sets of parameters, if these
+** and not the questions differ. */
 static int other_parameters(struct merge *merge, const struct shard_state *state,
                             struct error *error) {
   struct request request = {0};
@@ -575,10 +561,8 @@ static int read_request(struct request *request, struct merge *merge, sqlite3_va
   return 0;
 }
 
-/*
-** Checks that the name of a release is used once in the statement. SQLite keeps the auxiliary data
-** of a constant as long as the statement runs.
-*/
+/* Checks that the name of a release is used once in the statement. SQLite keeps the auxiliary data
+** of a constant as long as the statement runs. */
 static int check_once(sqlite3_context *context, const struct request *request,
                       struct error *error) {
   static char used;

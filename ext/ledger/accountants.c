@@ -1,10 +1,8 @@
-/*
-** accountants.c: the three accountants and their table. Each is a struct of functions
+/* accountants.c: the three accountants and their table. Each is a struct of functions
 ** (accountant.h) that decides when the budget of a tier is spent.
 ** Tests: tests/ledger/test_two_orders.py, tests/ledger/test_filters.py,
 ** tests/ledger/test_curves.py, tests/ledger/test_pure.py, tests/ledger/test_releases_left.py,
-** tests/ledger/test_periods.py
-*/
+** tests/ledger/test_periods.py */
 #include "ledger/accountant.h"
 
 #include <math.h>
@@ -58,18 +56,15 @@ static double same(double rate) {
   return rate;
 }
 
-/*
-** The cost at order infinity is infinite for Gaussian noise, and not bounded by an RDP budget. The
-** tier's epsilon makes a pure inner tier have at least this epsilon.
-*/
+/* The cost at order infinity is infinite for Gaussian noise, and not bounded by an RDP budget. The
+** tier's epsilon makes a pure inner tier have at least this epsilon. */
 static double most_of_rates(const struct ledger_tier *tier, double order) {
   return isinf(order) ? tier->epsilon : tier->rate_limit;
 }
 
 /* ---- 'rdp' ----------------------------------------------------------------------------------- */
 
-/*
-** A Renyi filter at two orders (Feldman and Zrnic 2021), which covers every release. The first
+/* A Renyi filter at two orders (Feldman and Zrnic 2021), which covers every release. The first
 ** order allows the largest total zCDP rate, so it is the best one if every release costs a rate; an
 ** RDP curve counts as the rate that has the same RDP at this order. The second order is infinity,
 ** where epsilons add up. A release is admitted if one of the two totals stays within its limit.
@@ -84,8 +79,7 @@ static double most_of_rates(const struct ledger_tier *tier, double order) {
 **
 ** In a tier with periods the first order counts alone. The budgets of k periods are one filter with
 ** k times the limit at this order (rdp_composed()). With order infinity, they would only be k
-** epsilons.
-*/
+** epsilons. */
 static int rdp_set_limit(struct ledger_tier *tier) {
   tier->rate_limit = zcdp_rate(tier->epsilon, noise_delta(tier), &tier->filter_order);
   tier->rate_limit = below(tier->rate_limit);
@@ -149,12 +143,10 @@ static const struct accountant rdp = {
 
 /* ---- 'gdp' ----------------------------------------------------------------------------------- */
 
-/*
-** A Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on the total rate,
+/* A Gaussian filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022) on the total rate,
 ** for Gaussian and Ornstein-Uhlenbeck releases. The noise is a discrete Gaussian, whose total
 ** variation distance from a rounded continuous one is at most `slack`. For this difference the
-** accountant sets aside (1 + e^epsilon) slack out of delta.
-*/
+** accountant sets aside (1 + e^epsilon) slack out of delta. */
 static int gdp_reserve_slack(struct ledger_tier *tier) {
   tier->slack_limit = gaussian_slack_beside(tier->epsilon, noise_delta(tier), tier->rate);
   return tier->slack_limit >= GAUSSIAN_DRAW_SLACK;
@@ -197,10 +189,8 @@ static double gdp_epsilon(const struct ledger_tier *tier, double rate, const dou
   return rate == 0 ? 0 : published_up(gaussian_epsilon(rate, delta));
 }
 
-/*
-** The filters of all periods together act as one filter on the sum of the rates. A part 2^-20 of
-** their total delta is set aside for their lattice slack.
-*/
+/* The filters of all periods together act as one filter on the sum of the rates. A part 2^-20 of
+** their total delta is set aside for their lattice slack. */
 static double gdp_composed(const struct ledger_tier *tier, double count) {
   double delta = count * noise_delta(tier), spare = delta * 0x1p-20;
   double epsilon = published_up(gaussian_epsilon(count * tier->rate_limit, delta - spare));
@@ -266,14 +256,12 @@ static double pure_allowed(const struct ledger_tier *tier, double alpha) {
   return isinf(alpha) ? tier->epsilon : -INFINITY;
 }
 
-/*
-** Returns the most that a release of this rate costs: a little less than the epsilon z of
+/* Returns the most that a release of this rate costs: a little less than the epsilon z of
 ** continuous Laplace noise with this rate, so that as many releases fit into a budget as it has
 ** multiples of z, however the rate was rounded. Discrete Laplace noise costs less than
 ** (1 - 2^-34) z: its scale is below 2^31, and mechanism.c raises its rate by more than 2^-32 of
 ** itself, which lowers z by at least half of this. A draw of a leaf or a category takes what this
-** function returns.
-*/
+** function returns. */
 static double epsilon_of_rate(double rate) {
   return laplace_distance(rate) * (1 - 0x1p-36);
 }

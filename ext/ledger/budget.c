@@ -1,9 +1,7 @@
-/*
-** budget.c: reads tiers (tier.c creates and drops them), and reads and writes what they have spent
+/* budget.c: reads tiers (tier.c creates and drops them), and reads and writes what they have spent
 ** in their current period (dp_budget, dp_order). grant.c says what grants have reserved of it.
 ** Tests: tests/ledger/test_filters.py, tests/ledger/test_curves.py, tests/ledger/test_tiers.py,
-** tests/ledger/test_periods.py, tests/functions/test_plan_values.py
-*/
+** tests/ledger/test_periods.py, tests/functions/test_plan_values.py */
 #include <math.h>
 #include <string.h>
 
@@ -16,10 +14,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- RDP curves ------------------------------------------------------------------------------ */
 
-/*
-** The ledger stores a curve as a blob of 115 little-endian doubles: the values at the 114 stored
-** orders, followed by the value at the filter order.
-*/
+/* The ledger stores a curve as a blob of 115 little-endian doubles: the values at the 114 stored
+** orders, followed by the value at the filter order. */
 
 struct curve curve_of(const struct cost *cost, double filter_order) {
   struct curve curve;
@@ -256,8 +252,7 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-/*
-** A tier with the period 'month' has its whole budget in each calendar month, in UTC. A charge
+/* A tier with the period 'month' has its whole budget in each calendar month, in UTC. A charge
 ** counts in the period in which it is made. dp_budget and dp_order hold the totals of the period
 ** that the tier has entered, and period_enter() sets them to 0, so all other code can read a budget
 ** as if there were no periods. A tier never goes back to an earlier period, whatever the clock
@@ -265,14 +260,11 @@ int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_stand
 **
 ** A tier pays for each part of a release's cost only once, over all periods. In each period the sum
 ** of the payments stays within the tier's limit, so over k periods it is at most k times the limit:
-** the k budgets together act as one filter with k times the limit (accountant.h: composed).
-*/
+** the k budgets together act as one filter with k times the limit (accountant.h: composed). */
 
 /* clang-format off */
-/*
-** SQL for the number of periods of a kind from the one that begins on day `first` to the one that
-** begins on day `last`, both included.
-*/
+/* SQL for the number of periods of a kind from the one that begins on day `first` to the one that
+** begins on day `last`, both included. */
 #define MONTHS(day) "(12 * strftime('%Y', " day ") + strftime('%m', " day "))"
 #define PERIODS(kind, first, last) \
   "CAST(1 + CASE " kind " WHEN 'day' THEN julianday(" last ") - julianday(" first ")" \
@@ -307,10 +299,8 @@ static const struct statement check_period = {.sql =
 
 #define PERIOD_KINDS 5
 
-/*
-** overlaps[j] is the largest number of periods of kind j that have a day in common with one of this
-** kind.
-*/
+/* overlaps[j] is the largest number of periods of kind j that have a day in common with one of this
+** kind. */
 static const struct {
   const char *name;
   int overlaps[PERIOD_KINDS];

@@ -1,10 +1,8 @@
-/*
-** certificate.c: what an auditor asks: the exposure of a set of tiers, computed from the
+/* certificate.c: what an auditor asks: the exposure of a set of tiers, computed from the
 ** publications that their members see, and the ledger as one JSON document with the theorem behind
 ** each figure. The certificate contains published facts, and the totals of the budgets, which are
 ** confidential.
-** Tests: tests/ledger/test_exposure.py, tests/ledger/test_certificate.py
-*/
+** Tests: tests/ledger/test_exposure.py, tests/ledger/test_certificate.py */
 #include <math.h>
 #include <string.h>
 
@@ -28,10 +26,8 @@ struct sight {
   int64_t release_id;
   int tier; /* index of the tier; 0 is the innermost tier */
   char *release;
-  /*
-  ** `delta` is the sum over all publications of the release at the chosen tiers, because each
-  ** publication selects keys anew.
-  */
+  /* `delta` is the sum over all publications of the release at the chosen tiers, because each
+  ** publication selects keys anew. */
   double rate, delta;
   struct curve curve;
 };
@@ -125,10 +121,8 @@ static double exposure_epsilon(const struct ledger_tier *tier, const struct expo
   return budget_epsilon(&seen, &budget, &exposure->curve);
 }
 
-/*
-** Appends an epsilon, and that of the wider unit if there is one; null if it is infinite: the
-** accountant does not cover a charge, or key selection has used the whole delta.
-*/
+/* Appends an epsilon, and that of the wider unit if there is one; null if it is infinite: the
+** accountant does not cover a charge, or key selection has used the whole delta. */
 static void append_epsilons(sqlite3_str *json, const struct ledger_tier *tier,
                             const struct exposure *exposure) {
   double epsilon = exposure_epsilon(tier, exposure), rate = total_up(exposure->rate);
@@ -140,10 +134,8 @@ static void append_epsilons(sqlite3_str *json, const struct ledger_tier *tier,
   sqlite3_str_appendf(json, ",\"wider_epsilon\":%s", NUMBER_TEXT(isfinite(wider) ? wider : NAN));
 }
 
-/*
-** Appends the members of the result, except the list of releases. The periods of a tier concern all
-** its releases together, so they are left out for one release (`is_one`).
-*/
+/* Appends the members of the result, except the list of releases. The periods of a tier concern all
+** its releases together, so they are left out for one release (`is_one`). */
 static void append_exposure(struct ledger *ledger, sqlite3_str *json,
                             const struct ledger_tier *tiers, const int *chosen, int count,
                             int is_one, const struct exposure *exposure) {
@@ -193,10 +185,9 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 /* ---- the certificate ------------------------------------------------------------------------- */
 
 /* clang-format off */
-/*
-** SQL that looks up a fact about the mechanism of a release. ?3 is a JSON object with one member
-** for each mechanism; its key is the mechanism's name. The result is NULL for an unknown mechanism.
-*/
+/* SQL that looks up a fact about the mechanism of a release. ?3 is a JSON object with one member
+** for each mechanism; its key is the mechanism's name. The result is NULL for an unknown
+** mechanism. */
 #define OF_MECHANISM(what) \
   "(SELECT json_extract(m.value, '$." what "') FROM json_each(?3) m WHERE m.key = mechanism)"
 #define TIERS_THEOREM \

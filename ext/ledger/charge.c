@@ -1,5 +1,4 @@
-/*
-** charge.c: writes dp_charge and its hash chain, and decides how much each tier pays for a release.
+/* charge.c: writes dp_charge and its hash chain, and decides how much each tier pays for a release.
 **
 ** Exposure. Members of a tier also see everything that is published at outer tiers. For each
 ** release, the members of tier k are therefore exposed to the least noisy publication among those
@@ -19,8 +18,7 @@
 ** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
 ** (math/cost.h).
 ** Tests: tests/ledger/test_exposure.py, tests/release/test_until.py,
-** tests/attacks/test_race.py
-*/
+** tests/attacks/test_race.py */
 #include <math.h>
 #include <string.h>
 
@@ -29,11 +27,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** SQL for the time at which an inherited charge counts (c: the row of dp_charge, o: the row of
+/* SQL for the time at which an inherited charge counts (c: the row of dp_charge, o: the row of
 ** dp_tier for the charged tier): that of the charge or, if the clock went back so that it is
-** outside the period in which the charge counts, the nearest day of this period.
-*/
+** outside the period in which the charge counts, the nearest day of this period. */
 #define COUNTED_AT                                                                                 \
   "min(max(c.at, ifnull(c.period, '')),"                                                           \
   " ifnull(date(" PERIOD_END("o.period", "c.period") ", '-1 day'), '9999'))"
@@ -63,10 +59,8 @@ static const struct statement insert_charge = {
 static const struct statement select_paid = {
     .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
            " WHERE release_id = ? AND tier = ? AND id <= ifnull(?3, id)"};
-/*
-** The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
-** charges count, with the time and id of the last charge in this period.
-*/
+/* The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
+** charges count, with the time and id of the last charge in this period. */
 /* clang-format off */
 static const struct statement select_inherited = {.sql =
   "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
@@ -109,9 +103,8 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
   return 1;
 }
 
-/*
-** Returns the sum of all charges of a tier after the charge with this id, in the form of a budget.
-*/
+/* Returns the sum of all charges of a tier after the charge with this id, in the form of a
+** budget. */
 static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
   struct budget budget = {0};
   sqlite3_stmt *row = statement_bind(ledger, &select_since, "is", charge, tier);
@@ -229,10 +222,8 @@ static int owner_admits(struct ledger *ledger, const struct ledger_tier *tier, s
   return 1;
 }
 
-/*
-** The same for the owner or for the grant of the connection. Whether a grant can pay depends only
-** on the grant (grant.c).
-*/
+/* The same for the owner or for the grant of the connection. Whether a grant can pay depends only
+** on the grant (grant.c). */
 static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, struct bill *bill,
                       int first) {
   /* Advice: A tier with a delta then admits no Laplace noise: ext/ledger/policy.c tells why. */
@@ -314,10 +305,8 @@ double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
   return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
 }
 
-/*
-** Makes the return of one tier. A tier whose period has ended since gets nothing back: its budget
-** of that period is closed.
-*/
+/* Makes the return of one tier. A tier whose period has ended since gets nothing back: its budget
+** of that period is closed. */
 static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_release *release, double slack, struct bill *bill) {
   struct payment paid = paid_for(ledger, release->id, tier->name);
@@ -358,11 +347,9 @@ static int is_cost(const struct cost *cost) {
   return sound && (cost->rate > 0 || cost->curve);
 }
 
-/*
-** Returns whether a tier has paid the whole cost of a publication that has not been made yet
+/* Returns whether a tier has paid the whole cost of a publication that has not been made yet
 ** (path_prepay() in release/path.c). Publications further out cost less, so it can have paid this
-** amount only for this publication.
-*/
+** amount only for this publication. */
 static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
                       const struct ledger_tier *tier, const struct cost *cost) {
   uint64_t clock;
@@ -412,10 +399,8 @@ static int inherited_read(struct ledger *ledger, const char *tier, const char *o
   return !error_is_set(ledger->error);
 }
 
-/*
-** Charges the new tier for one release in one period: what the outer tier had paid by the end of
-** this period, minus what the new tier has paid already.
-*/
+/* Charges the new tier for one release in one period: what the outer tier had paid by the end of
+** this period, minus what the new tier has paid already. */
 static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
                    const struct inherited *inherited) {
   struct bill bill;
@@ -433,10 +418,8 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
          bill_pay(ledger, tier, inherited->release_id, inherited->release, inherited->at, &bill);
 }
 
-/*
-** A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
-** only (models/sgd.h). A new tier whose accountant does not cover it may not inherit it.
-*/
+/* A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
+** only (models/sgd.h). A new tier whose accountant does not cover it may not inherit it. */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
   sqlite3_stmt *row = statement_bind(ledger, &find_diffused_model, "s", outer);
@@ -475,11 +458,9 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
 
 /* ---- how a budget was spent, day by day ------------------------------------------------------ */
 
-/*
-** Every charge at a tier follows from a publication at this tier or outside it, or from a release
+/* Every charge at a tier follows from a publication at this tier or outside it, or from a release
 ** that failed there. Its members can see the spent budget at any time, so they may also know the
-** days of the charges.
-*/
+** days of the charges. */
 
 static const struct statement select_days = {
     .sql = "SELECT period, substr(at, 1, 10), rate, curve"

@@ -1,5 +1,4 @@
-/*
-** connection.c: the private connection to the ledger. This file owns the handle, opens the ledger's
+/* connection.c: the private connection to the ledger. This file owns the handle, opens the ledger's
 ** file, reads the ledger's terms, and begins and ends transactions.
 **
 ** The ledger is a file of its own for two reasons. If diffuse wrote charges on the host's
@@ -9,8 +8,7 @@
 ** lose charges when a process forks, or when somebody copies the main file without the WAL.
 ** Tests: tests/ledger/test_files.py, tests/ledger/test_syncs.py, tests/ledger/test_locks.py,
 ** tests/ledger/test_libraries.py, tests/attacks/test_rollback.py, tests/ledger/test_crash.py,
-** tests/ledger/test_moves.py
-*/
+** tests/ledger/test_moves.py */
 #include <assert.h>
 #include <fenv.h>
 #include <stdlib.h>
@@ -61,35 +59,27 @@ void ledger_free(struct ledger *ledger) {
 
 /* ---- the lock, in addition to the locks of SQLite -------------------------------------------- */
 
-/*
-** On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
+/* On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
 ** see each other's locks, and when one copy closes the file, the other loses its locks. Moreover,
 ** different VFSs lock in different ways. Every transaction therefore also holds a lock on the file
 ** <ledger>-lock, which belongs to the open file, not to the process (os/file.h), and which SQLite
 ** never opens. Readers take the same lock as writers: a reader that does not see the locks of a
-** running transaction would roll back its journal.
-*/
+** running transaction would roll back its journal. */
 
-/*
-** Tries once. Returns 1 if this handle now holds the lock or does not need it, 0 if another
-** connection holds it, and -1 on error.
-*/
+/* Tries once. Returns 1 if this handle now holds the lock or does not need it, 0 if another
+** connection holds it, and -1 on error. */
 static int attempt(struct ledger *ledger, const char *name, int writes, struct lock_error *error) {
   int taken = lock_file_take(name, ledger->path, &ledger->lock, error);
   if (taken >= 0 || error->failure != LOCK_FORBIDDEN) return taken;
-  /*
-  ** A process that may not create the lock file cannot create the ledger's journal either, so
-  ** SQLite refuses its writes. Such a process may read without the lock.
-  */
+  /* A process that may not create the lock file cannot create the ledger's journal either, so
+  ** SQLite refuses its writes. Such a process may read without the lock. */
   if (!writes || !ledger->db || sqlite3_db_readonly(ledger->db, "main") != 0) return 1;
   /* If the file is there but cannot be opened, another process has just created and locked it. */
   return error->is_there ? 0 : -1;
 }
 
-/*
-** Waits for the lock. Returns 1 if this handle holds it now or needs none. `writes`: the
-** transaction will write.
-*/
+/* Waits for the lock. Returns 1 if this handle holds it now or needs none. `writes`: the
+** transaction will write. */
 static int lock_take(struct ledger *ledger, int writes) {
   struct lock_error error;
   if (error_is_set(ledger->error)) return 0;
@@ -172,10 +162,8 @@ int connection_set_journal(struct ledger *ledger) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/*
-** Reads a number of four bytes from the header of the file, without SQLite's locks and journals.
-** Returns 0 if it cannot be read, for example because the file is empty.
-*/
+/* Reads a number of four bytes from the header of the file, without SQLite's locks and journals.
+** Returns 0 if it cannot be read, for example because the file is empty. */
 static int read_header(const struct ledger *ledger, int offset, uint32_t *number) {
   sqlite3_file *file = 0;
   unsigned char bytes[4];
@@ -188,10 +176,8 @@ static int read_header(const struct ledger *ledger, int offset, uint32_t *number
   return 1;
 }
 
-/*
-** Returns whether the file belongs to another application, so that diffuse must not change it. An
-** empty file is not foreign: another process may be creating a ledger.
-*/
+/* Returns whether the file belongs to another application, so that diffuse must not change it. An
+** empty file is not foreign: another process may be creating a ledger. */
 static int is_foreign(struct ledger *ledger) {
   uint32_t id;
   return read_header(ledger, 68, &id) && id != APPLICATION_ID;
@@ -245,10 +231,8 @@ static int wait_for_others(void *context, int calls) {
   return wait_moment(ledger, calls);
 }
 
-/*
-** The platform's own VFS opens the file, whatever the host's default VFS is: connections whose VFSs
-** lock in different ways would not see each other's locks.
-*/
+/* The platform's own VFS opens the file, whatever the host's default VFS is: connections whose VFSs
+** lock in different ways would not see each other's locks. */
 int connection_open(struct ledger *ledger) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   process_remember(&ledger->process);
@@ -271,11 +255,9 @@ int connection_open(struct ledger *ledger) {
 int connection_start(struct ledger *ledger) {
   if (!connection_open(ledger)) return 0;
   ledger->unsynced = 0;
-  /*
-  ** On macOS, fsync() alone leaves the data in the cache of the disk (fullfsync). The exact sums of
+  /* On macOS, fsync() alone leaves the data in the cache of the disk (fullfsync). The exact sums of
   ** a series and its book of allowances leave no bytes behind (secure_delete). Pages that SQLite
-  ** has mapped would hide from it that somebody has overwritten the file (mmap_size).
-  */
+  ** has mapped would hide from it that somebody has overwritten the file (mmap_size). */
   static const char pragmas[] =
       "PRAGMA auto_vacuum = NONE; PRAGMA max_page_count = 2147483646; PRAGMA mmap_size = 0;"
       "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON; PRAGMA fullfsync = ON;"
@@ -349,10 +331,8 @@ int connection_read_terms(struct ledger *ledger) {
   return 1;
 }
 
-/*
-** Checks that nobody has overwritten the open file with another ledger or set another journal mode.
-** While a ledger is being created, there is nothing to compare.
-*/
+/* Checks that nobody has overwritten the open file with another ledger or set another journal mode.
+** While a ledger is being created, there is nothing to compare. */
 static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
   struct terms now = {0};
@@ -374,11 +354,9 @@ char *ledger_unit(struct ledger *ledger) {
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
-/*
-** A transaction holds the lock and sets the rounding mode. For long computations, it begins on a
+/* A transaction holds the lock and sets the rounding mode. For long computations, it begins on a
 ** copy of the ledger in memory, which is lost at its end, so that other connections can write the
-** ledger.
-*/
+** ledger. */
 
 #define PAGES 1000  /* pages to copy between two checks for an interrupt */
 #define STEPS 10000 /* instructions of SQLite between two checks for an interrupt */
@@ -389,24 +367,20 @@ static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
 static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_TRANSACTION};
 static const struct statement commit = {.sql = "COMMIT", .changes = CHANGES_TRANSACTION};
 
-/*
-** Sets the rounding mode to nearest, whatever the host uses: the code that rounds totals up relies
-** on it, and dp_verify() compares totals to the last bit.
-*/
+/* Sets the rounding mode to nearest, whatever the host uses: the code that rounds totals up relies
+** on it, and dp_verify() compares totals to the last bit. */
 static void round_to_nearest(struct ledger *ledger) {
   if (ledger->rounding >= 0) return;
   ledger->rounding = fegetround();
   fesetround(FE_TONEAREST);
 }
 
-/*
-** Prepares the connection for a trial, which is rolled back and never committed, or for another
+/* Prepares the connection for a trial, which is rolled back and never committed, or for another
 ** transaction. When a transaction is rolled back, PRAGMA synchronous = FULL syncs the journal that
 ** SQLite then empties. A trial does not need this sync: it writes no page to the ledger's file
 ** (cache_spill = OFF), and its journal has no valid header before its first sync, which a trial
 ** never makes. A later transaction syncs the journal before it writes the header and the file.
-** SQLite applies these pragmas when it compiles them, so the code compiles them each time.
-*/
+** SQLite applies these pragmas when it compiles them, so the code compiles them each time. */
 static int set_trial(struct ledger *ledger, int trial) {
   if (error_is_set(ledger->error) || !ledger->db || ledger->file || ledger->unsynced == trial)
     return !error_is_set(ledger->error);
@@ -430,19 +404,15 @@ static int check_clock(struct ledger *ledger) {
                                          "the clock)");
 }
 
-/*
-** On failure the function rolls back, because a BEGIN that fails for lack of memory can leave a
-** transaction open.
-*/
+/* On failure the function rolls back, because a BEGIN that fails for lack of memory can leave a
+** transaction open. */
 static int begin_with(struct ledger *ledger, const struct statement *begin, int refuse_writes,
                       int trial) {
   touched_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
-  /*
-  ** Empties SQLite's page cache, because cached pages would hide that somebody has overwritten the
-  ** file.
-  */
+  /* Empties SQLite's page cache, because cached pages would hide that somebody has overwritten the
+  ** file. */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
   if (lock_take(ledger, begin == &begin_write) && set_trial(ledger, trial) &&
@@ -493,10 +463,8 @@ static int is_interrupted(void *ledger) {
   return !ledger_goes_on(ledger);
 }
 
-/*
-** Interrupts end a statement even while it computes its next row. This needs a progress handler,
-** which some builds of SQLite leave out.
-*/
+/* Interrupts end a statement even while it computes its next row. This needs a progress handler,
+** which some builds of SQLite leave out. */
 void ledger_watch(struct ledger *ledger, sqlite3 *db) {
 #ifndef SQLITE_CORE
   if (sqlite3_api->progress_handler) sqlite3_progress_handler(db, STEPS, is_interrupted, ledger);

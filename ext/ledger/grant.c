@@ -1,5 +1,4 @@
-/*
-** grant.c: reads and writes grants (dp_grant).
+/* grant.c: reads and writes grants (dp_grant).
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
 ** answers are published there. An amount has three limits: on the accountant's `total`
@@ -42,8 +41,7 @@
 **
 ** Names. The releases that a grant pays for are called '<grant>/<name>'. No other release may have
 ** such a name, so a question that a grant pays for never finds a release of somebody else.
-** Tests: tests/ledger/test_grants.py
-*/
+** Tests: tests/ledger/test_grants.py */
 #include <math.h>
 #include <string.h>
 
@@ -103,10 +101,9 @@ static struct reserve reserve_of(struct ledger *ledger, sqlite3_stmt *row) {
                 .releases = sqlite3_column_int64(row, 10)}};
 }
 
-/*
-** Returns a payment as it is added to the spent amounts of a grant: components whose sums are
-** doubles are increased by more than the rounding error of a sum that is at most the tier's limit.
-*/
+/* Returns a payment as it is added to the spent amounts of a grant: components whose sums are
+** doubles are increased by more than the rounding error of a sum that is at most the tier's
+** limit. */
 static struct payment paid_by_grant(const struct ledger_tier *tier, const struct payment *payment) {
   const double rounding = 0x1p-50;
   struct payment paid = *payment;
@@ -211,10 +208,8 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                        spent.curve, spent.releases);
 }
 
-/*
-** Computes the largest amounts that a new grant may reserve at a tier: what remains beside the
-** charges and the grants that the members of `own` know (reserves_room()).
-*/
+/* Computes the largest amounts that a new grant may reserve at a tier: what remains beside the
+** charges and the grants that the members of `own` know (reserves_room()). */
 static int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
                          const struct ledger_tier *own, struct held *left) {
   struct ledger_tier room;
@@ -227,11 +222,9 @@ static int reserves_left(struct ledger *ledger, const struct ledger_tier *tier,
   return 1;
 }
 
-/*
-** Returns the amounts with which the tier `inner` can pay for every charge that fits `amount` at
+/* Returns the amounts with which the tier `inner` can pay for every charge that fits `amount` at
 ** the tier `outer`. If `amount` is a tenth of the outer tier's rate_limit, `inner` reserves a tenth
-** of its own slack_limit, because the slack limits of two tiers are independent.
-*/
+** of its own slack_limit, because the slack limits of two tiers are independent. */
 static struct held reserve_carried(const struct held *amount, const struct ledger_tier *outer,
                                    const struct ledger_tier *inner) {
   double part = amount->total / outer->rate_limit * (1 + 0x1p-50);
@@ -357,10 +350,8 @@ int ledger_grant_find(struct ledger *ledger, const char *name, struct ledger_gra
          ledger_fail(ledger, "unknown grant (dp_grant lists them)");
 }
 
-/*
-** Returns 1 if there is no grant with this name, and 0 if the same one or, with an error, another
-** one exists.
-*/
+/* Returns 1 if there is no grant with this name, and 0 if the same one or, with an error, another
+** one exists. */
 static int is_new(struct ledger *ledger, const struct ledger_grant *grant) {
   struct ledger_grant stored;
   int found = grant_read(ledger, grant->name, &stored);
@@ -407,10 +398,8 @@ static struct held share_of(const struct held *left, double share) {
                        nextafter(left->slack * share, 0)};
 }
 
-/*
-** At a tier that goes on as long as its epsilons fit, the limit on `total` may be used up already.
-** A grant would hold nothing there, and clear pure_limit (2).
-*/
+/* At a tier that goes on as long as its epsilons fit, the limit on `total` may be used up already.
+** A grant would hold nothing there, and clear pure_limit (2). */
 static int fail_empty(struct ledger *ledger, const struct ledger_tier *tier) {
   return ledger_fail(ledger, "nothing is left of the budget of tier '%s'", tier->name);
 }
@@ -440,10 +429,8 @@ static int reserve_all(struct ledger *ledger, struct ledger_grant *grant,
   if (!reserves_left(ledger, &tiers[at], &tiers[at], &left)) return 0;
   if (!(left.total > 0)) return fail_empty(ledger, &tiers[at]);
   if (grant->questions) {
-    /*
-    ** Questions of weight 1, and no more than the roundings below and of paid_by_grant(), so that
-    ** the grant does not take a further release of a budget that is planned to the last one.
-    */
+    /* Questions of weight 1, and no more than the roundings below and of paid_by_grant(), so that
+    ** the grant does not take a further release of a budget that is planned to the last one. */
     double one = tiers[at].accountant->cost_of_rate(tiers[at].rate);
     double most = one + tiers[at].rate_limit * 0x1p-49;
     grant->share = grant->questions * most / left.total * (1 + 0x1p-49);

@@ -1,9 +1,7 @@
-/*
-** handle.c: the handle, its errors, how it waits and notices interrupts of the host, and how it
+/* handle.c: the handle, its errors, how it waits and notices interrupts of the host, and how it
 ** runs statements. It calls no other file of ledger/.
 ** Tests: tests/ledger/test_ledger.py, tests/ledger/test_concurrency.py,
-** tests/ledger/test_columns.py
-*/
+** tests/ledger/test_columns.py */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -146,20 +144,16 @@ int ledger_use_grant(struct ledger *ledger, const char *grant) {
 
 /* ---- waiting, and interrupts of the host ----------------------------------------------------- */
 
-/*
-** To find out whether the host is interrupted, the ledger runs a short statement on the host's
+/* To find out whether the host is interrupted, the ledger runs a short statement on the host's
 ** connection, the probe, which an interrupt or the host's progress handler ends with an error.
-** sqlite3_is_interrupted() exists only since SQLite 3.41 and does not cover progress handlers.
-*/
+** sqlite3_is_interrupted() exists only since SQLite 3.41 and does not cover progress handlers. */
 
 #define PATIENCE      10000  /* longest wait for another transaction, in milliseconds */
 #define LONG_PATIENCE 120000 /* longest wait of a charged release, in milliseconds */
 #define LOOK          20     /* milliseconds between two probes */
 
-/*
-** One run takes some thousands of instructions, so that SQLite calls the host's progress handler.
-** If the handler is called less often than that, the instructions of several runs add up.
-*/
+/* One run takes some thousands of instructions, so that SQLite calls the host's progress handler.
+** If the handler is called less often than that, the instructions of several runs add up. */
 static const char probe_sql[] =
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
     " SELECT count(*) FROM n";
@@ -172,10 +166,8 @@ int ledger_caller_interrupted(struct ledger *ledger) {
   if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->caller, probe_sql, -1, &ledger->probe, 0);
   while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
   }
-  /*
-  ** `rc` holds the error. Only SQLITE_INTERRUPT is an interrupt: the host can also refuse the
-  ** probe.
-  */
+  /* `rc` holds the error. Only SQLITE_INTERRUPT is an interrupt: the host can also refuse the
+  ** probe. */
   sqlite3_reset(ledger->probe);
   ledger->looked = clock_milliseconds();
   return (rc & 0xff) == SQLITE_INTERRUPT;

@@ -72,41 +72,33 @@ int ledger_fail(struct ledger *ledger, const char *format, ...);
 int ledger_fail_damaged(struct ledger *ledger, const char *table);
 int ledger_fail_sqlite(struct ledger *ledger); /* the last error of the private connection */
 
-/*
-** Checks the length of a name or label, which the error calls `what`. Null is no name, and passes.
-*/
+/* Checks the length of a name or label, which the error calls `what`. Null is no name, and
+** passes. */
 int ledger_check_name(struct ledger *ledger, const char *what, const char *name);
 
-/*
-** Makes room for one more element. `array` points to the pointer to the array, whose capacity is
-** the next power of two, so only a full array grows. Returns 0 when out of memory.
-*/
+/* Makes room for one more element. `array` points to the pointer to the array, whose capacity is
+** the next power of two, so only a full array grows. Returns 0 when out of memory. */
 int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size);
 
 int same_texts(const char *a, const char *b); /* null equals null */
 int ledger_is_memory(const struct ledger *ledger);
 
-/*
-** Returns whether this process inherited the connection by fork(). It then belongs to the parent
-** (L6): if the child closed it or rolled back, it could undo an open transaction of the parent.
-*/
+/* Returns whether this process inherited the connection by fork(). It then belongs to the parent
+** (L6): if the child closed it or rolled back, it could undo an open transaction of the parent. */
 int ledger_is_inherited(const struct ledger *ledger);
 
 /* Sets the members that decide how the following transactions wait. */
 void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
 
-/*
-** wait_start() starts the time limit for waiting. wait_moment() waits for a few milliseconds, and
+/* wait_start() starts the time limit for waiting. wait_moment() waits for a few milliseconds, and
 ** returns 0 if the limit is over or the host is interrupted. `calls` counts the earlier calls for
-** the same wait.
-*/
+** the same wait. */
 void wait_start(struct ledger *ledger);
 int wait_moment(struct ledger *ledger, int calls);
 
 /* ---- statements (handle.c) ------------------------------------------------------------------- */
 
-/*
-** The text of a statement stands in the file that runs it, as a `static const struct statement`.
+/* The text of a statement stands in the file that runs it, as a `static const struct statement`.
 ** Each is prepared once per connection. If the host may only read (L7), every statement that
 ** changes rows is refused. The member `changes` says what the commit must seal:
 **   NOTHING      it reads
@@ -117,8 +109,7 @@ int wait_moment(struct ledger *ledger, int calls);
 **   NEW_RELEASE  a release whose id is not known yet
 **   POINT        a point of a release that the same transaction has touched already
 **   CHAIN        rows that need no seal, because they are in a hash chain or because dp_verify()
-**                recomputes them to the last bit
-*/
+**                recomputes them to the last bit */
 enum change {
   CHANGES_NOTHING,
   CHANGES_TRANSACTION,
@@ -137,35 +128,27 @@ struct statement {
 /* An SQL expression for the current time. Its value does not change during a statement. */
 #define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
-/*
-** Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
+/* Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
 ** text (null: NULL), d for a double (NaN: NULL), i for an int64_t, n for an int64_t (0: NULL), and
-** b for a struct bytes. Returns null on failure.
-*/
+** b for a struct bytes. Returns null on failure. */
 sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *statement,
                              const char *types, ...);
 
-/*
-** Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
+/* Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
 ** this may be the end or a failure. A statement that has given a row keeps it until it is bound
-** again or the transaction ends. Outside a transaction, the caller resets it.
-*/
+** again or the transaction ends. Outside a transaction, the caller resets it. */
 int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
 
 /* Binds and runs a statement that gives no rows. */
 int statement_run(struct ledger *ledger, const struct statement *statement, const char *types, ...);
 
-/*
-** Step a statement once, and return the integer or a copy of the text in the first column, or 0
-** without a row or after a failure. The caller frees the text with sqlite3_free().
-*/
+/* Step a statement once, and return the integer or a copy of the text in the first column, or 0
+** without a row or after a failure. The caller frees the text with sqlite3_free(). */
 int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared);
 char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared);
 
-/*
-** Runs a statement that lists discrepancies: a table, the name of a row, and what is wrong with it.
-** Sets the first one (ledger_discrepancy()) and returns 0, or returns 1 if there is none.
-*/
+/* Runs a statement that lists discrepancies: a table, the name of a row, and what is wrong with it.
+** Sets the first one (ledger_discrepancy()) and returns 0, or returns 1 if there is none. */
 int statement_discrepancy(struct ledger *ledger, const struct statement *statement);
 
 /* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
@@ -175,12 +158,10 @@ int statements_prepare(struct ledger *ledger);
 void statements_end(struct ledger *ledger);
 void statements_finalize(struct ledger *ledger);
 
-/*
-** Return a column's text, or null for NULL, and set the error if memory runs out (column_text()
+/* Return a column's text, or null for NULL, and set the error if memory runs out (column_text()
 ** returns "" in both cases; a discrepancy that this feigns is not reported). column_borrow() and
 ** column_text() return SQLite's own text, which is valid until the next step, and column_copy() a
-** copy, which the caller frees with sqlite3_free().
-*/
+** copy, which the caller frees with sqlite3_free(). */
 const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column);
 char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column);
 const char *column_text(struct ledger *ledger, sqlite3_stmt *statement, int column);
@@ -191,10 +172,8 @@ struct bytes column_bytes(sqlite3_stmt *statement, int column);
 /* Returns the number in a column, or NaN for NULL. */
 double column_number(sqlite3_stmt *statement, int column);
 
-/*
-** The subjects that the open transaction changes, so that the commit seals them. The subject of a
-** release is its id, which is above 0.
-*/
+/* The subjects that the open transaction changes, so that the commit seals them. The subject of a
+** release is its id, which is above 0. */
 #define SEAL_TERMS  0    /* dp_ledger, dp_tier, dp_policy, dp_grant, dp_page */
 #define SEAL_ORDERS (-1) /* dp_order.allowed */
 void touched_add(struct ledger *ledger, int64_t subject);
@@ -205,10 +184,8 @@ void touched_forget(struct ledger *ledger); /* after the transaction */
 
 int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
 
-/*
-** Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_page, dp_budget or dp_reserve differs from
-** its last seal.
-*/
+/* Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_page, dp_budget or dp_reserve differs from
+** its last seal. */
 int seal_trust_books(struct ledger *ledger);
 
 /* Finds a discrepancy between rows and their seals, or in their chain up to `last_charge`. */
@@ -216,42 +193,33 @@ int seals_verify(struct ledger *ledger, int64_t last_charge);
 
 /* ---- the private connection (connection.c) --------------------------------------------------- */
 
-/*
-** Opens the file and takes its lock, which every read of a ledger needs. If the file belongs to
+/* Opens the file and takes its lock, which every read of a ledger needs. If the file belongs to
 ** another application, the function succeeds without the lock. connection_start() also makes the
-** connection ready for transactions.
-*/
+** connection ready for transactions. */
 int connection_open(struct ledger *ledger);
 int connection_start(struct ledger *ledger);
 
-/*
-** Forgets an inherited connection without closing it. Closes any other connection while holding the
+/* Forgets an inherited connection without closing it. Closes any other connection while holding the
 ** lock: closing a file drops the locks that other copies of SQLite in this process have on it, so
-** no other transaction may be running.
-*/
+** no other transaction may be running. */
 void connection_close(struct ledger *ledger);
 
-/*
-** Fails if the connection was inherited by fork() (L6), or its file deleted or replaced meanwhile.
-*/
+/* Fails if the connection was inherited by fork() (L6), or its file deleted or replaced
+** meanwhile. */
 int connection_check(struct ledger *ledger);
 
 /* What the header of the open file says: whether it is a ledger, and the number of its format. */
 int connection_is_ledger(struct ledger *ledger);
 int connection_format(struct ledger *ledger);
 
-/*
-** Sets the journal mode TRUNCATE, or fails. This writes to a file that somebody has turned into a
-** WAL database, so the function then fails if the host may only read (L7).
-*/
+/* Sets the journal mode TRUNCATE, or fails. This writes to a file that somebody has turned into a
+** WAL database, so the function then fails if the host may only read (L7). */
 int connection_set_journal(struct ledger *ledger);
 
 int connection_read_terms(struct ledger *ledger);
 
-/*
-** The texts of the columns dp_ledger.protects and dp_ledger.adjacency, by the constants
-** LEDGER_UNITS and so on. Index 0 stands for the default.
-*/
+/* The texts of the columns dp_ledger.protects and dp_ledger.adjacency, by the constants
+** LEDGER_UNITS and so on. Index 0 stands for the default. */
 extern const char *const protects_name[3], *const adjacency_name[3];
 
 /* Releases the lock that every transaction and every open connection holds. */
@@ -263,10 +231,8 @@ extern const char *const ledger_schema; /* sql/ledger.sql */
 
 /* ---- tiers, curves and budgets (budget.c) ---------------------------------------------------- */
 
-/*
-** The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
-** (math/cost.h) and at the filter order of one tier.
-*/
+/* The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
+** (math/cost.h) and at the filter order of one tier. */
 #define CURVE_SIZE  (RENYI_ORDERS + 1)
 #define AT_INFINITY (RENYI_ORDERS - 1)
 #define AT_FILTER   RENYI_ORDERS
@@ -284,10 +250,8 @@ struct curve curve_missing(const struct curve *cost, const struct curve *paid);
 /* Adds one curve to another, rounded up. */
 void curve_add(struct curve *sum, const struct curve *term);
 
-/*
-** Read a curve from a column, or from the bytes of a blob. NULL stands for no curve. Set the error
-** if the blob is damaged.
-*/
+/* Read a curve from a column, or from the bytes of a blob. NULL stands for no curve. Set the error
+** if the blob is damaged. */
 struct curve curve_column(struct ledger *ledger, sqlite3_stmt *row, int column);
 struct curve curve_of_bytes(struct ledger *ledger, struct bytes stored);
 
@@ -304,10 +268,8 @@ struct budget {
   int64_t releases;
 };
 
-/*
-** An amount that a tier has paid or must pay for one release. In a return (ledger_return()), rate
-** and slack are negative, and the others are 0.
-*/
+/* An amount that a tier has paid or must pay for one release. In a return (ledger_return()), rate
+** and slack are negative, and the others are 0. */
 struct payment {
   struct total rate;
   double slack, delta;
@@ -323,10 +285,8 @@ double budget_used(const struct ledger_tier *tier, const struct budget *budget);
 /* Adds a payment to what was spent. `first` is 1 if this is the first payment for its release. */
 struct budget budget_after(const struct budget *budget, const struct payment *payment, int first);
 
-/*
-** Returns the epsilon that a tier has spent, for its delta without what is set aside for key
-** selection and lattice slack, rounded up. `curve`: the sum of its curves, or null.
-*/
+/* Returns the epsilon that a tier has spent, for its delta without what is set aside for key
+** selection and lattice slack, rounded up. `curve`: the sum of its curves, or null. */
 double budget_epsilon(const struct ledger_tier *tier, const struct budget *budget,
                       const struct curve *curve);
 
@@ -334,11 +294,9 @@ double budget_epsilon(const struct ledger_tier *tier, const struct budget *budge
 double budget_repeats(const struct ledger_tier *tier, const struct budget *spent,
                       const struct budget *amount);
 
-/*
-** budget_read() and budget_write() read and write the running totals of a tier; budget_write() also
+/* budget_read() and budget_write() read and write the running totals of a tier; budget_write() also
 ** stores the columns that follow from them. orders_read() and orders_write() read and write the sum
-** of the curves of its charges at the stored orders.
-*/
+** of the curves of its charges at the stored orders. */
 int budget_read(struct ledger *ledger, const char *tier, struct budget *budget);
 int budget_write(struct ledger *ledger, const struct ledger_tier *tier,
                  const struct budget *budget);
@@ -347,11 +305,9 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
 
 /* ---- periods of budgets (budget.c) ----------------------------------------------------------- */
 
-/*
-** PERIOD_START is SQL for the first day of the period that contains a time. PERIOD_END is SQL for
+/* PERIOD_START is SQL for the first day of the period that contains a time. PERIOD_END is SQL for
 ** the first day of the next period. `kind` is the kind of period, such as 'month'. All days are in
-** UTC, and weeks begin on Monday (ISO 8601). Both results are NULL if the kind is NULL.
-*/
+** UTC, and weeks begin on Monday (ISO 8601). Both results are NULL if the kind is NULL. */
 #define PERIOD_START(kind, time)                                                                   \
   "(CASE " kind " WHEN 'day' THEN date(" time ") WHEN 'week' THEN"                                 \
   " date(" time ", '-6 days', 'weekday 1') WHEN 'month' THEN date(" time ", 'start of month')"     \
@@ -365,10 +321,9 @@ int orders_write(struct ledger *ledger, const char *tier, const struct curve *cu
 /* SQL for the kind of period of the tier ?1. */
 #define TIER_PERIOD "(SELECT period FROM dp_tier WHERE name = ?1)"
 
-/*
-** Returns the largest number of periods of an outer tier that can overlap one of an inner tier.
-** Null never ends. Returns 0 if there is none: the inner period never ends, and the outer ones do.
-*/
+/* Returns the largest number of periods of an outer tier that can overlap one of an inner tier.
+** Null never ends. Returns 0 if there is none: the inner period never ends, and the outer ones
+** do. */
 int period_overlaps(const char *inner, const char *outer);
 
 /* Returns whether the period of a tier is over. */
@@ -377,17 +332,13 @@ int period_is_over(struct ledger *ledger);
 /* Starts the period of a tier that begins on the day `start`. The totals of the tier become 0. */
 int period_enter(struct ledger *ledger, const char *tier, const char *start);
 
-/*
-** Starts the current period of every tier whose rate is at least `rate` and whose period is over,
-** and sets *entered to 1 if there is one. The caller must then update releases_left.
-*/
+/* Starts the current period of every tier whose rate is at least `rate` and whose period is over,
+** and sets *entered to 1 if there is one. The caller must then update releases_left. */
 int periods_enter(struct ledger *ledger, double rate, int *entered);
 
-/*
-** If a tier has a period, appends to a JSON object: `period`, its kind; `per_period`, the budget of
+/* If a tier has a period, appends to a JSON object: `period`, its kind; `per_period`, the budget of
 ** one; and `all_periods`, the epsilon and delta if the whole budget was spent in each of the
-** periods until now.
-*/
+** periods until now. */
 void period_append(struct ledger *ledger, const struct ledger_tier *tier, sqlite3_str *json);
 
 /* Writes the name of the tier's current period, such as 'January 2026', or ''. */
@@ -401,19 +352,15 @@ int period_begins_on(struct ledger *ledger, const struct ledger_tier *tier, cons
 
 /* ---- grants, and what is left beside them (grant.c) ------------------------------------------ */
 
-/*
-** Sets *room to a copy of the tier, whose limits are those that remain for the owner beside the
+/* Sets *room to a copy of the tier, whose limits are those that remain for the owner beside the
 ** grants. If `own` is not null, they are what the members of the tier `own` know, who do not know
-** the grants whose own tiers are inside `own`.
-*/
+** the grants whose own tiers are inside `own`. */
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct ledger_tier *own, struct ledger_tier *room);
 
-/*
-** Sets *room to a copy of the tier, whose limits are the amounts that the connection's grant has
+/* Sets *room to a copy of the tier, whose limits are the amounts that the connection's grant has
 ** reserved at the tier, and *spent to the spent part of them. Returns 0 if the grant has no amounts
-** at this tier.
-*/
+** at this tier. */
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent);
 
@@ -421,10 +368,8 @@ int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct l
 int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
                 const struct payment *payment);
 
-/*
-** Reserves at a new tier, for each grant, what it still holds at the nearest outer tier, for whose
-** charges the owner has just paid. Fails if the new tier has too little budget.
-*/
+/* Reserves at a new tier, for each grant, what it still holds at the nearest outer tier, for whose
+** charges the owner has just paid. Fails if the new tier has too little budget. */
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_tier *outer);
 
@@ -443,19 +388,15 @@ int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int co
 
 /* ---- the wider unit (policy.c) --------------------------------------------------------------- */
 
-/*
-** The epsilon of a wider unit, for the same delta as the tier's and rounded up: for a total rate
-** (or 0) and a total of pure epsilons, or for the whole budget of a tier. NaN if `factor` is 0.
-*/
+/* The epsilon of a wider unit, for the same delta as the tier's and rounded up: for a total rate
+** (or 0) and a total of pure epsilons, or for the whole budget of a tier. NaN if `factor` is 0. */
 double wider_epsilon(const struct ledger_tier *tier, double rate, double pure, double factor);
 double wider_budget(const struct ledger_tier *tier, double factor);
 
 /* ---- charges (charge.c) ---------------------------------------------------------------------- */
 
-/*
-** A row of dp_charge, with two facts of other tables that its hash covers: the subject (SUBJECT
-** below) and the rate of the tier. The struct does not own the texts; null stands for NULL.
-*/
+/* A row of dp_charge, with two facts of other tables that its hash covers: the subject (SUBJECT
+** below) and the rate of the tier. The struct does not own the texts; null stands for NULL. */
 struct charge {
   int64_t id, release_id;
   const char *release, *tier, *subject;
@@ -467,10 +408,8 @@ struct charge {
 /* Computes the hash of a charge after the charge whose hash is `previous`; both may be the same. */
 void charge_hash(const char *previous, const struct charge *charge, char hash[HASH_SIZE]);
 
-/*
-** SQL for the subject of a charge, which the hash of the charge covers: the ledger's terms and the
-** columns of the release that determine the sensitivity.
-*/
+/* SQL for the subject of a charge, which the hash of the charge covers: the ledger's terms and the
+** columns of the release that determine the sensitivity. */
 #define SUBJECT(release_id)                                                                        \
   "(SELECT l.id || '/' || protects || '/' || adjacency || '/' || fingerprint || '/' ||"            \
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
@@ -479,16 +418,12 @@ void charge_hash(const char *previous, const struct charge *charge, char hash[HA
 /* Returns the amount that a tier has paid for a release so far, less what was returned. */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
 
-/*
-** Returns the rate of the innermost publication of a release at a tier or outside it, which the
-** tier owes for it; or 0.
-*/
+/* Returns the rate of the innermost publication of a release at a tier or outside it, which the
+** tier owes for it; or 0. */
 double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate);
 
-/*
-** A return is rounded to a double towards 0. What it leaves exceeds what the tier owes by at most
-** this part, because a charge is at most 2^15 times what is left of it.
-*/
+/* A return is rounded to a double towards 0. What it leaves exceeds what the tier owes by at most
+** this part, because a charge is at most 2^15 times what is left of it. */
 #define RETURN_ROUNDING 0x1p-37
 
 /* Charges a new tier for everything that the nearest tier outside it has paid. */
@@ -504,10 +439,8 @@ int releases_verify(struct ledger *ledger);
 /* SQL that writes a number exactly. SQLite's own JSON functions write fewer digits. */
 #define EXACTLY(x) "json(exact(" x "))"
 
-/*
-** SQL that reduces a time to its date. The time of day would show how long a release took, which
-** depends on the rows of single units.
-*/
+/* SQL that reduces a time to its date. The time of day would show how long a release took, which
+** depends on the rows of single units. */
 #define DAY(time) "substr(" time ", 1, 10)"
 
 /* Reads key, component, value, stddev, low and high from the first columns of a row. */

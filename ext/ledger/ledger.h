@@ -1,5 +1,4 @@
-/*
-** ledger.h: the durable record of all releases and of their costs.
+/* ledger.h: the durable record of all releases and of their costs.
 **
 ** The room ledger/ owns the ledger file, its schema (sql/ledger.sql), every SQL statement on this
 ** file, and the marker: a table with one row in the host's database that names its ledger (open.c).
@@ -25,8 +24,7 @@
 **
 ** Errors go to the struct error given to ledger_new(), "the ledger's error" in other rooms. After
 ** an error every later call does nothing and fails, so the caller can check for errors once at the
-** end. ledger_ready(), ledger_create() and ledger_resume() clear the error first.
-*/
+** end. ledger_ready(), ledger_create() and ledger_resume() clear the error first. */
 #ifndef DIFFUSE_LEDGER_H
 #define DIFFUSE_LEDGER_H
 
@@ -51,10 +49,8 @@ struct ledger_terms {
   int adjacency;
 };
 
-/*
-** A tier, a release and a grant as the ledger stores them. The members have the names of columns,
-** which sql/ledger.sql explains. The structs own their texts.
-*/
+/* A tier, a release and a grant as the ledger stores them. The members have the names of columns,
+** which sql/ledger.sql explains. The structs own their texts. */
 struct ledger_tier {
   char *name;
   double rate, epsilon, delta, delta_keys;
@@ -91,21 +87,17 @@ struct ledger_grant {
   double seconds, steps, bytes;
 };
 
-/*
-** A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
-** variance of the noise in squared lattice steps (mechanism/mechanism.h).
-*/
+/* A noisy point of a release: an integer, in lattice steps, for each coordinate. `clock` is the
+** variance of the noise in squared lattice steps (mechanism/mechanism.h). */
 struct ledger_point {
   char *tier;
   uint64_t clock;
   int64_t *values;
 };
 
-/*
-** Describes the coordinates of a point. A point has `components` numbers for each of `cells` keys,
+/* Describes the coordinates of a point. A point has `components` numbers for each of `cells` keys,
 ** in the order of the keys, and then `extra` numbers that belong to no key: those of the option
-** diagnose.
-*/
+** diagnose. */
 struct ledger_grid {
   char **keys; /* null: there is one cell, whose key is '' */
   int cells, components;
@@ -128,24 +120,18 @@ struct kind_display {
   int has_leaves;
 };
 
-/*
-** Returns how the numbers of a release are shown. `lo`, `hi` and `clip` are NaN for kinds without
-** them.
-*/
+/* Returns how the numbers of a release are shown. `lo`, `hi` and `clip` are NaN for kinds without
+** them. */
 typedef struct kind_display describe_display(const char *kind, double lo, double hi, double clip);
 
-/*
-** The results of the option diagnose: the noisy numbers of units that were clipped and that were
-** not, and the share of the total that was cut off. All are NaN without the option.
-*/
+/* The results of the option diagnose: the noisy numbers of units that were clipped and that were
+** not, and the share of the total that was cut off. All are NaN without the option. */
 struct ledger_clipping {
   double clipped, unclipped;
   double stddev; /* of the noise in each of the two numbers */
-  /*
-  ** The share and its 95% interval. All are NaN if the release has no total, and `cut` is NaN if
+  /* The share and its 95% interval. All are NaN if the release has no total, and `cut` is NaN if
   ** every share is possible. The upper end holds if no unit is more than `within` times as large as
-  ** it may be; NaN: some are larger than can be told, and the upper end is 1.
-  */
+  ** it may be; NaN: some are larger than can be told, and the upper end is 1. */
   double cut, cut_low, cut_high, within;
   /* The noisy numbers of wider units that were scaled down and that were not; NaN: none. */
   double wider_clipped, wider_unclipped;
@@ -185,19 +171,15 @@ struct ledger_kinds {
 struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error);
 void ledger_free(struct ledger *ledger);
 
-/*
-** Opens the ledger of the host's main database, or checks that the open ledger is still the right
-** one (L3, L6).
-*/
+/* Opens the ledger of the host's main database, or checks that the open ledger is still the right
+** one (L3, L6). */
 int ledger_ready(struct ledger *ledger);
 
 /* dp_init(): creates or finds the ledger and writes the marker. */
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms);
 
-/*
-** The terms of the open ledger: LEDGER_UNITS or LEDGER_ROWS, LEDGER_ADD_REMOVE or LEDGER_REPLACE,
-** and the word for a unit, such as 'patient', or null if dp_init() got no such word.
-*/
+/* The terms of the open ledger: LEDGER_UNITS or LEDGER_ROWS, LEDGER_ADD_REMOVE or LEDGER_REPLACE,
+** and the word for a unit, such as 'patient', or null if dp_init() got no such word. */
 int ledger_protects(const struct ledger *ledger);
 int ledger_adjacency(const struct ledger *ledger);
 char *ledger_unit(struct ledger *ledger);
@@ -218,38 +200,30 @@ struct error *ledger_error(const struct ledger *ledger);
 /* Returns a JSON parser that stops when the host is interrupted, and sets the ledger's error. */
 struct json *ledger_json(struct ledger *ledger);
 
-/*
-** Clears the error and checks the open connection, without reading the host's database. For the end
+/* Clears the error and checks the open connection, without reading the host's database. For the end
 ** of a release; may be called while SQLite finalizes a statement. After ledger_resume_patiently(),
-** for the draw, transactions wait longer for locks, but an interrupt of the host ends the wait.
-*/
+** for the draw, transactions wait longer for locks, but an interrupt of the host ends the wait. */
 int ledger_resume(struct ledger *ledger);
 int ledger_resume_patiently(struct ledger *ledger);
 
-/*
-** Begin and end transactions on the private connection. After a failure only ledger_rollback() has
+/* Begin and end transactions on the private connection. After a failure only ledger_rollback() has
 ** an effect; ledger_commit() then rolls back and returns 0.
 **
 ** Use ledger_begin() to charge, create or discard. If the host may only read (L7) and no grant is
-** set, the transaction can read, and its first statement that writes fails with the reason.
-*/
+** set, the transaction can read, and its first statement that writes fails with the reason. */
 int ledger_begin(struct ledger *ledger);
 int ledger_begin_reading(struct ledger *ledger); /* reads one snapshot; the caller rolls back */
 int ledger_begin_trial(struct ledger *ledger);   /* for few writes; the caller rolls back */
 int ledger_begin_ending(struct ledger *ledger);  /* to end a charged release */
 int ledger_begin_copy(struct ledger *ledger);    /* for long work; uses a copy of the ledger */
 
-/*
-** Returns whether charges in a copy of the ledger were more than the connection's grant has left.
-** In the ledger itself such a charge fails.
-*/
+/* Returns whether charges in a copy of the ledger were more than the connection's grant has left.
+** In the ledger itself such a charge fails. */
 int ledger_overdrawn(const struct ledger *ledger);
 
-/*
-** Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
+/* Begins a long computation that reads nothing from the ledger, so it takes no lock. The rounding
 ** mode is that of a transaction. The caller calls ledger_goes_on() from time to time, and rolls
-** back at the end.
-*/
+** back at the end. */
 int ledger_begin_computing(struct ledger *ledger);
 int ledger_commit(struct ledger *ledger);
 void ledger_rollback(struct ledger *ledger);
@@ -257,10 +231,8 @@ void ledger_rollback(struct ledger *ledger);
 /* Returns 0 with an error if the host is interrupted. Fast enough to be called in a loop. */
 int ledger_goes_on(struct ledger *ledger);
 
-/*
-** Lets an interrupt of the host end the statements of a connection `db` that the caller has opened
-** (never the host's own), while a transaction or a computation of the ledger is open.
-*/
+/* Lets an interrupt of the host end the statements of a connection `db` that the caller has opened
+** (never the host's own), while a transaction or a computation of the ledger is open. */
 void ledger_watch(struct ledger *ledger, sqlite3 *db);
 
 /* ---- tiers and charges (tier.c, charge.c, budget.c) ------------------------------------------ */
@@ -273,11 +245,9 @@ void ledger_tiers_free(struct ledger_tier *tiers, int count);
 int ledger_tier_find(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                      const char *name);
 
-/*
-** In a transaction of their own: creates a tier, unless the same tier exists already; drops a tier
+/* In a transaction of their own: creates a tier, unless the same tier exists already; drops a tier
 ** that has no charges, permanently; keeps what the owner chose for the page of a tier
-** (null: of all), a JSON object ('{}': nothing), unless the ledger has the same.
-*/
+** (null: of all), a JSON object ('{}': nothing), unless the ledger has the same. */
 int ledger_tier_create(struct ledger *ledger, const struct ledger_tier *tier);
 int ledger_tier_drop(struct ledger *ledger, const char *name);
 int ledger_page_set(struct ledger *ledger, const char *tier, const char *options);
@@ -285,43 +255,33 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
 /* Returns whether dp_tier.period can have this value. */
 int ledger_period_is_known(const char *period);
 
-/*
-** Move the budgets of all tiers to their current periods, in a transaction that will be rolled
+/* Move the budgets of all tiers to their current periods, in a transaction that will be rolled
 ** back: one that can write, or one that only reads. The latter continues on a copy of the ledger in
-** memory if a period is over.
-*/
+** memory if a period is over. */
 int ledger_enter_periods(struct ledger *ledger);
 int ledger_read_periods(struct ledger *ledger);
 
-/*
-** Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
+/* Charges the publication of a release at tiers[at]. Each of the tiers 0 to `at` pays the part of
 ** the cost that it has not yet paid for this release. If one of them refuses, the function charges
-** nothing, and the error says why.
-*/
+** nothing, and the error says why. */
 int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, const struct cost *cost);
 
-/*
-** Gives back what tiers 0 to `at` have paid for a release beyond the cost of its innermost
+/* Gives back what tiers 0 to `at` have paid for a release beyond the cost of its innermost
 ** publication at the tier or outside it, as rows of dp_charge with a negative rate. `slack` is the
 ** lattice slack of the draws that were made. Only a release with the option until has something to
-** give back. Call this function in the transaction that stores the values.
-*/
+** give back. Call this function in the transaction that stores the values. */
 int ledger_return(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double slack);
 
-/*
-** The id of the last charge, or 0; and the sum of the rates that a tier was charged after a charge.
+/* The id of the last charge, or 0; and the sum of the rates that a tier was charged after a charge.
 ** An RDP curve (math/cost.h) counts as the rate that has the same RDP at the tier's filter order.
-** At a tier with the accountant 'pure', the sum is a sum of epsilons.
-*/
+** At a tier with the accountant 'pure', the sum is a sum of epsilons. */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
 
-/*
-** Finds the rate of the first charge for a release, which is that of the point that was drawn
-** first. Returns 1 if there is such a charge, and 0 otherwise or on failure.
-*/
+/* Finds the rate of the first charge for a release, which is that of the point that was drawn
+** first. Returns 1 if there is such a charge, and 0 otherwise or on failure. */
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate);
 
 /* The budget of a tier, with the values of dp_budget. */
@@ -331,12 +291,10 @@ struct ledger_standing {
 };
 int ledger_standing(struct ledger *ledger, const char *tier, struct ledger_standing *standing);
 
-/*
-** How many times the sum of all charges after the charge with the id `charge` can be paid again,
+/* How many times the sum of all charges after the charge with the id `charge` can be paid again,
 ** before a tier refuses or the grant of the connection is used up (-1: there are no such charges);
 ** the index of the tier that would refuse first; and the name of its current period, such as
-** 'January 2026', or ''.
-*/
+** 'January 2026', or ''. */
 struct ledger_repeats {
   int64_t count;
   int tier;
@@ -345,10 +303,8 @@ struct ledger_repeats {
 int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                    int64_t charge, struct ledger_repeats *repeats);
 
-/*
-** Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers,
-** of one release or (null) of all.
-*/
+/* Returns, as JSON, the exposure of a person who saw exactly the publications at the chosen tiers,
+** of one release or (null) of all. */
 char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
                       int count, const char *release);
 
@@ -360,51 +316,39 @@ struct ledger_mechanism {
   int may_have_rate; /* 1: a publication costs a curve or, instead, a rate */
   /* The RDP, at order alpha, of a publication; null if the clock does not determine the curve. */
   double (*rdp)(uint64_t sensitivity, uint64_t clock, double alpha);
-  /*
-  ** 1: the mechanism trains a model step by step, and later steps can hide the row that an earlier
+  /* 1: the mechanism trains a model step by step, and later steps can hide the row that an earlier
   ** step used. The stored curve may then be below rdp(). If the publication also has a delta, rdp()
-  ** says nothing about its curve.
-  */
+  ** says nothing about its curve. */
   int hides;
 };
 
 /* Describes the mechanism with this number, from 0 on. Returns 0 if there is no such mechanism. */
 typedef int describe_mechanism(int number, struct ledger_mechanism *mechanism);
 
-/*
-** The first part of dp_verify(). Recomputes all totals from dp_charge and compares them with the
-** stored totals. Checks that every publication was paid for.
-*/
+/* The first part of dp_verify(). Recomputes all totals from dp_charge and compares them with the
+** stored totals. Checks that every publication was paid for. */
 int ledger_verify(struct ledger *ledger, describe_mechanism *describe);
 
-/*
-** The last part of dp_verify(). Checks the states of releases, their names in all tables and the
+/* The last part of dp_verify(). Checks the states of releases, their names in all tables and the
 ** types of columns. Compares all sealed rows with their seals, and the schema with sql/ledger.sql.
-** Then runs SQLite's own integrity check.
-*/
+** Then runs SQLite's own integrity check. */
 int ledger_verify_seals(struct ledger *ledger);
 
-/*
-** A check of dp_verify() returns 1 if it has found nothing. A discrepancy is an error of the
+/* A check of dp_verify() returns 1 if it has found nothing. A discrepancy is an error of the
 ** ledger, so that all further checks do nothing. ledger_discrepancy() sets it and returns 0.
 ** ledger_verdict() ends the verification: it returns 'ok' or the discrepancy, whose error it
-** clears, or null on another error.
-*/
+** clears, or null on another error. */
 int ledger_discrepancy(struct ledger *ledger, const char *format, ...);
 char *ledger_verdict(struct ledger *ledger);
 
-/*
-** Returns the certificate for an auditor, as JSON, or null on error. `verified` is the result of
-** ledger_verify().
-*/
+/* Returns the certificate for an auditor, as JSON, or null on error. `verified` is the result of
+** ledger_verify(). */
 char *ledger_certificate(struct ledger *ledger, const char *verified, describe_mechanism *describe);
 
 /* ---- releases, points and values (store.c) --------------------------------------------------- */
 
-/*
-** Find the release that has this name and is not discarded, or the one with this id. Return 1 if
-** there is such a release, and 0 otherwise or on failure.
-*/
+/* Find the release that has this name and is not discarded, or the one with this id. Return 1 if
+** there is such a release, and 0 otherwise or on failure. */
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release);
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release);
 void ledger_release_clear(struct ledger_release *release);
@@ -412,10 +356,8 @@ void ledger_release_clear(struct ledger_release *release);
 /* Reports that there is no release of this name. Returns 0. */
 int ledger_release_unknown(struct ledger *ledger, const char *name);
 
-/*
-** Returns the exact parameters of a release as one text. A later request for the same name must
-** have the same fingerprint.
-*/
+/* Returns the exact parameters of a release as one text. A later request for the same name must
+** have the same fingerprint. */
 char *ledger_fingerprint(const struct ledger_release *release);
 
 /* Stores a new release in state 'charged'. Sets its id, and its name if it has none. */
@@ -424,10 +366,8 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *release)
 /* Fails if the rows of a release differ from its last seal. Call it before you use the rows. */
 int ledger_trust_release(struct ledger *ledger, int64_t id);
 
-/*
-** Return the id of the last seal, of a release or of all, or 0 on failure. Every commit that
-** changes the release, or anything, appends a seal.
-*/
+/* Return the id of the last seal, of a release or of all, or 0 on failure. Every commit that
+** changes the release, or anything, appends a seal. */
 int64_t ledger_release_seal(struct ledger *ledger, int64_t id);
 int64_t ledger_last_seal(struct ledger *ledger);
 
@@ -440,10 +380,8 @@ int ledger_release_stop(struct ledger *ledger, int64_t id, uint64_t stop);
 /* Sets the lattice slack of all draws of a release so far (dp_release.slack). */
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack);
 
-/*
-** Reads the path of a release whose points have the components and extra numbers of `grid`. Call
-** ledger_path_free() also after a failure.
-*/
+/* Reads the path of a release whose points have the components and extra numbers of `grid`. Call
+** ledger_path_free() also after a failure. */
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
                      struct ledger_grid grid, struct ledger_path *path);
 void ledger_path_free(struct ledger_path *path);
@@ -453,20 +391,16 @@ int ledger_path_exists(struct ledger *ledger, int64_t release_id);
 int ledger_path_insert(struct ledger *ledger, const struct ledger_release *release,
                        const struct ledger_grid *grid, const struct ledger_point *point);
 
-/*
-** Stores a publication. `clipping` is NO_CLIPPING without the option diagnose. `threshold` is the
+/* Stores a publication. `clipping` is NO_CLIPPING without the option diagnose. `threshold` is the
 ** noisy count that a private key needs, or NaN. `kernel` is the Markov kernel that made the
-** publication from the next inner point, or null.
-*/
+** publication from the next inner point, or null. */
 int ledger_publication_insert(struct ledger *ledger, const struct ledger_release *release,
                               const char *tier, uint64_t clock, const struct cost *cost,
                               double shrink, struct ledger_clipping clipping, double threshold,
                               const char *kernel);
 
-/*
-** Find a publication, and set *clock, or *kernel to a copy of its kernel (null: none). Return 1 if
-** it exists, and 0 otherwise or on failure.
-*/
+/* Find a publication, and set *clock, or *kernel to a copy of its kernel (null: none). Return 1 if
+** it exists, and 0 otherwise or on failure. */
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock);
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel);
@@ -475,10 +409,8 @@ int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *ti
 int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *release,
                          const char *tier, const char *symbol);
 
-/*
-** The publications of a release, from the innermost tier outward. `kernel` made the publication;
-** null: it was drawn from the data.
-*/
+/* The publications of a release, from the innermost tier outward. `kernel` made the publication;
+** null: it was drawn from the data. */
 struct ledger_stage {
   const char *tier, *kernel;
   const double *curve; /* values at the stored orders (cost.h) */
@@ -492,10 +424,8 @@ int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
 
 /* ---- series (store.c) ------------------------------------------------------------------------ */
 
-/*
-** Adds coordinates to the point of a release at a tier. The grid has the new cells, and `values`
-** has the coordinates of these cells.
-*/
+/* Adds coordinates to the point of a release at a tier. The grid has the new cells, and `values`
+** has the coordinates of these cells. */
 int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_grid *grid, const int64_t *values);
 
@@ -503,10 +433,8 @@ int ledger_point_extend(struct ledger *ledger, const struct ledger_release *rele
 int ledger_publication_clipping(struct ledger *ledger, int64_t release_id, const char *tier,
                                 struct ledger_clipping clipping);
 
-/*
-** Store how many periods of a series have been appended; delete its exact sums, its book of
-** allowances and its secret.
-*/
+/* Store how many periods of a series have been appended; delete its exact sums, its book of
+** allowances and its secret. */
 int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended);
 int ledger_series_forget(struct ledger *ledger, int64_t release_id);
 
@@ -530,10 +458,8 @@ int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part,
 /* Returns the current day in UTC, such as 2026-03-31. */
 char *ledger_today(struct ledger *ledger);
 
-/*
-** Finds a tier whose rate is at least `rate` and whose current budget ends on the day `last` or
-** before (null: ever). Returns 1 and sets *tier and *end, the last day of its budget, or 0.
-*/
+/* Finds a tier whose rate is at least `rate` and whose current budget ends on the day `last` or
+** before (null: ever). Returns 1 and sets *tier and *end, the last day of its budget, or 0. */
 int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
                        char **end);
 
@@ -544,19 +470,15 @@ struct ledger_value {
   double value, stddev, low, high;
 };
 
-/*
-** Sets *display to the column `display` of a value with noise that is not stored (null: the value
-** is not a number). Needs no transaction.
-*/
+/* Sets *display to the column `display` of a value with noise that is not stored (null: the value
+** is not a number). Needs no transaction. */
 int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
                    const struct ledger_value *value, char **display);
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value);
 
-/*
-** The values of a publication, in the order of keys and components; with the columns `display`
-** (null without a value), `figure` and `label` of dp_value.
-*/
+/* The values of a publication, in the order of keys and components; with the columns `display`
+** (null without a value), `figure` and `label` of dp_value. */
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context);
 typedef int ledger_take_words(void *context, const struct ledger_value *value, const char *display,
@@ -584,11 +506,9 @@ int ledger_publications(struct ledger *ledger,
 
 /* ---- spending (charge.c) --------------------------------------------------------------------- */
 
-/*
-** The days on which a tier was charged, in the order of periods and days. `share` is the fraction
+/* The days on which a tier was charged, in the order of periods and days. `share` is the fraction
 ** of the tier's limit that was spent by the end of the day (budget_used()). In a tier with periods,
-** only the charges of the same period count.
-*/
+** only the charges of the same period count. */
 struct ledger_spending {
   const char *tier, *period, *day; /* `period` is the first day of the period, or null */
   double share;
@@ -602,14 +522,12 @@ int ledger_spending_read(struct ledger *ledger, const char *tier,
 /* The largest pad_ms of a grant, in milliseconds (sql/ledger.sql). */
 #define GRANT_MOST_PAD 60000
 
-/*
-** Creates a grant, a part of a budget that the owner sets aside for questions of other people, in a
+/* Creates a grant, a part of a budget that the owner sets aside for questions of other people, in a
 ** transaction of its own. Each answer is also published at the `count` tiers in `outward`. The
 ** function reserves a share of the remaining budget at the grant's tier, at every tier inside it,
 ** and at outer tiers up to the outermost in `outward`. If the grant has a number of questions, the
 ** function sets its share. Does nothing if a grant with this name and the same parameters exists,
-** and fails if they differ.
-*/
+** and fails if they differ. */
 int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
                         const char *const *outward, int count);
 
@@ -619,10 +537,8 @@ void ledger_grant_clear(struct ledger_grant *grant);
 
 /* ---- the policy (policy.c) ------------------------------------------------------------------- */
 
-/*
-** The declarations of dp_protect() and dp_public() say which tables hold protected rows, and which
-** unit each row belongs to. query/schema.h compares them with the tables of the database.
-*/
+/* The declarations of dp_protect() and dp_public() say which tables hold protected rows, and which
+** unit each row belongs to. query/schema.h compares them with the tables of the database. */
 enum policy_role { POLICY_PROTECTED, POLICY_PUBLIC };
 
 /* A declaration. Its texts belong to the caller that received the struct. */
@@ -635,10 +551,8 @@ struct ledger_declaration {
   char *definition, *mark;
 };
 
-/*
-** The wider unit, which the table of the units declares (dp_within). `name` is null if there is
-** none.
-*/
+/* The wider unit, which the table of the units declares (dp_within). `name` is null if there is
+** none. */
 struct ledger_wider {
   char *name, *table, *column;
   double factor; /* it counts no more than this many units */
@@ -649,10 +563,8 @@ struct ledger_policy {
   struct ledger_declaration *list; /* in the order in which they were declared */
   int count;
   struct ledger_wider wider;
-  /*
-  ** 1: questions may name views. The members of a tier may not: nobody has declared what the text
-  ** of a view tells.
-  */
+  /* 1: questions may name views. The members of a tier may not: nobody has declared what the text
+  ** of a view tells. */
   int admits_views;
 };
 
@@ -667,91 +579,67 @@ int ledger_policy_need(struct ledger *ledger, const struct ledger_policy *policy
 const struct ledger_declaration *ledger_policy_find(const struct ledger_policy *policy,
                                                     const char *table);
 
-/*
-** Adds a declaration, or turns a public table into a protected table. If the column or the parent
+/* Adds a declaration, or turns a public table into a protected table. If the column or the parent
 ** of a protected table is gone from the schema, replaces it by the new one. Declares a public table
 ** anew if it has another definition or mark. Does nothing if the same declaration exists, and
 ** refuses any other change. Also refuses to make a table public that may be a protected table under
-** a new name.
-*/
+** a new name. */
 int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration *declaration);
 
-/*
-** Declares the wider unit of the ledger. Does nothing if the same declaration exists. Replaces the
+/* Declares the wider unit of the ledger. Does nothing if the same declaration exists. Replaces the
 ** table or the column if it is gone from the schema. Refuses any other change, and a declaration
-** after the first charge.
-*/
+** after the first charge. */
 int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider);
 
-/*
-** Removes the wider unit of this name, or the declaration of a table. Fails if the ledger has a
-** charge, or if the table declares the wider unit or is the parent of another one.
-*/
+/* Removes the wider unit of this name, or the declaration of a table. Fails if the ledger has a
+** charge, or if the table declares the wider unit or is the parent of another one. */
 int ledger_policy_undeclare(struct ledger *ledger, const char *name);
 
-/*
-** Decides whether rows may be read for a release that was charged in this transaction. `tables`, a
+/* Decides whether rows may be read for a release that was charged in this transaction. `tables`, a
 ** JSON object that lists the tables of the rows, such as {"visit":"protected"}, is stored in the
-** row of the release. Null: the tables are unknown, and the function refuses.
-*/
+** row of the release. Null: the tables are unknown, and the function refuses. */
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables);
 
-/*
-** Returns f, how many units a wider unit of the ledger (dp_within) may count. Returns 0 if none is
-** declared, or after setting the ledger's error.
-*/
+/* Returns f, how many units a wider unit of the ledger (dp_within) may count. Returns 0 if none is
+** declared, or after setting the ledger's error. */
 double ledger_wider_factor(struct ledger *ledger);
 
-/*
-** Sets *epsilon to the epsilon of the wider unit for what a tier has spent so far, or to NaN if
-** there is none. Returns 0 with the ledger's error.
-*/
+/* Sets *epsilon to the epsilon of the wider unit for what a tier has spent so far, or to NaN if
+** there is none. Returns 0 with the ledger's error. */
 int wider_spent(struct ledger *ledger, const struct ledger_tier *tier, double *epsilon);
 
 /* ---- the audience of one tier (connection.c) ------------------------------------------------- */
 
-/*
-** Hands the host connection to the members of a tier. The tables and the certificate then show only
+/* Hands the host connection to the members of a tier. The tables and the certificate then show only
 ** what they may know (views.c), and the ledger no longer corrects its path in the marker. If `tier`
 ** is null, the connection belongs to the owner again: at the end of a report, or if it could not be
-** restricted. ledger_audience() returns the tier, or null for the owner.
-*/
+** restricted. ledger_audience() returns the tier, or null for the owner. */
 int ledger_guest(struct ledger *ledger, const char *tier);
 const char *ledger_audience(const struct ledger *ledger);
 
-/*
-** Sets the grant that pays for the later charges of the connection, even if the host cannot write
-** its database. Null: the owner pays.
-*/
+/* Sets the grant that pays for the later charges of the connection, even if the host cannot write
+** its database. Null: the owner pays. */
 int ledger_use_grant(struct ledger *ledger, const char *grant);
 
-/*
-** Sets the connection through which the ledger reads the database that it belongs to. At first this
-** is the connection that loaded the extension, which ledger_caller() returns.
-*/
+/* Sets the connection through which the ledger reads the database that it belongs to. At first this
+** is the connection that loaded the extension, which ledger_caller() returns. */
 void ledger_use_database(struct ledger *ledger, sqlite3 *db);
 sqlite3 *ledger_caller(const struct ledger *ledger);
 
-/*
-** Sets *version to a number that changes with every commit to the ledger's file, without taking a
-** lock. Returns 0 if the number cannot be read.
-*/
+/* Sets *version to a number that changes with every commit to the ledger's file, without taking a
+** lock. Returns 0 if the number cannot be read. */
 int ledger_version(const struct ledger *ledger, uint32_t *version);
 
-/*
-** Returns whether the caller's connection is interrupted. It looks at most every 20 milliseconds,
+/* Returns whether the caller's connection is interrupted. It looks at most every 20 milliseconds,
 ** and returns 0 in between. Call ledger_caller_end() afterwards, so that no statement stays open
-** there.
-*/
+** there. */
 int ledger_caller_interrupted(struct ledger *ledger);
 void ledger_caller_end(struct ledger *ledger);
 
 /* ---- reading tables for the host (views.c) -------------------------------------------------- */
 
-/*
-** A column that the host sees. `sql` is the expression that computes it for the owner; null: it is
-** stored. `seen` is the expression for the members of a tier; null: they get NULL.
-*/
+/* A column that the host sees. `sql` is the expression that computes it for the owner; null: it is
+** stored. `seen` is the expression for the members of a tier; null: they get NULL. */
 struct shown_column {
   const char *name, *type, *sql, *seen;
 };
@@ -775,16 +663,12 @@ char *ledger_table_declaration(const struct ledger_table *table);
 const struct ledger_table *ledger_table_named(const char *name);
 int ledger_table_index(const struct ledger_table *table, const char *column);
 
-/*
-** Returns whether ledger_table_read() finds all rows whose column with an index equals a value by
-** SQLite's rules of comparison. If not, an affinity can make the two equal, as in '07' = 7.
-*/
+/* Returns whether ledger_table_read() finds all rows whose column with an index equals a value by
+** SQLite's rules of comparison. If not, an affinity can make the two equal, as in '07' = 7. */
 int ledger_table_finds(const struct ledger_table *table, int column, sqlite3_value *value);
 
-/*
-** The rows of a table in which, for every i, the column with the index wanted[i] (from 0 on) IS
-** values[i]. The function finalizes its statement before it returns.
-*/
+/* The rows of a table in which, for every i, the column with the index wanted[i] (from 0 on) IS
+** values[i]. The function finalizes its statement before it returns. */
 typedef int ledger_take_row(void *context, sqlite3_stmt *row, int columns);
 int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, const int *wanted,
                       sqlite3_value **values, int count, ledger_take_row *take, void *context);

@@ -1,5 +1,4 @@
-/*
-** open.c: finds, opens and creates (dp_init()) the ledger of a database. The ledger is at the path
+/* open.c: finds, opens and creates (dp_init()) the ledger of a database. The ledger is at the path
 ** in the marker, or beside the database.
 **
 ** The marker, dp_ledger_id, is a table with one row in the database that a ledger belongs to. It
@@ -10,8 +9,7 @@
 ** also fail because of the host, for example because of its authorizer. The error for such a
 ** failure never calls the marker damaged and never advises the user to drop the marker.
 ** Tests: tests/ledger/test_moves.py, tests/ledger/test_files.py, tests/ledger/test_concurrency.py,
-** tests/ledger/test_columns.py, tests/ledger/test_ledger.py
-*/
+** tests/ledger/test_columns.py, tests/ledger/test_ledger.py */
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -56,11 +54,9 @@ static int fail_foreign(struct ledger *ledger, const char *schema, const char *w
                      schema, why);
 }
 
-/*
-** Returns whether the file has a table or view dp_ledger_id. SQLite's copy of the schema may be
+/* Returns whether the file has a table or view dp_ledger_id. SQLite's copy of the schema may be
 ** older than a change by another connection, so the function reads the schema table in the file,
-** row by row, to notice an authorizer that hides the table.
-*/
+** row by row, to notice an authorizer that hides the table. */
 static int is_listed(struct ledger *ledger, const char *schema) {
   int found = 0, hidden = 0, rc = SQLITE_DONE;
   sqlite3_stmt *list = 0;
@@ -85,11 +81,9 @@ static int is_listed(struct ledger *ledger, const char *schema) {
   return found && !error_is_set(ledger->error);
 }
 
-/*
-** Returns whether dp_ledger_id is an ordinary or virtual table with this column, whatever the
+/* Returns whether dp_ledger_id is an ordinary or virtual table with this column, whatever the
 ** host's authorizer says. SQLite 3.54 follows a null pointer if it is asked for a column of a
-** virtual table that it has not connected; preparing a statement connects the table.
-*/
+** virtual table that it has not connected; preparing a statement connects the table. */
 static int has_column(struct ledger *ledger, const char *schema, const char *column) {
   sqlite3_stmt *statement = 0;
   char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".dp_ledger_id", schema);
@@ -100,10 +94,8 @@ static int has_column(struct ledger *ledger, const char *schema, const char *col
                                        0) == SQLITE_OK;
 }
 
-/*
-** Finds out why the marker could not be read: there is none, dp_ledger_id is another kind of
-** object, or the host prevents the reading.
-*/
+/* Finds out why the marker could not be read: there is none, dp_ledger_id is another kind of
+** object, or the host prevents the reading. */
 static int explain_unreadable(struct ledger *ledger, const char *schema, int rc, const char *why) {
   if ((rc & 0xff) != SQLITE_ERROR) return fail_read(ledger, schema, why);
   if (!is_listed(ledger, schema)) return !error_is_set(ledger->error);
@@ -204,10 +196,8 @@ static void write_new(struct ledger *ledger, const char *id, const char *insert,
   marker_clear(&marker);
 }
 
-/*
-** An authorizer answered with SQLITE_IGNORE: the statement does nothing, and SQLite reports no
-** error.
-*/
+/* An authorizer answered with SQLITE_IGNORE: the statement does nothing, and SQLite reports no
+** error. */
 static int fail_ignored(struct ledger *ledger, const char *what) {
   return ledger_fail(ledger, "cannot %s: an authorizer of the host ignores it", what);
 }
@@ -269,11 +259,9 @@ static void commit_marker(struct ledger *ledger, const char *id, const char *pat
   sqlite3_free(insert);
 }
 
-/*
-** The commit must reach the disk before the ledger is committed. If a loss of power took the marker
+/* The commit must reach the disk before the ledger is committed. If a loss of power took the marker
 ** back, nothing would lead to a ledger at a path of its own, and dp_init() would start a second
-** budget. A WAL database with synchronous = NORMAL, for example, does not sync its commits.
-*/
+** budget. A WAL database with synchronous = NORMAL, for example, does not sync its commits. */
 static int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
   static const struct durability durable = {3, 1}; /* EXTRA, and the disk's own cache on macOS */
@@ -373,9 +361,8 @@ static void check_attached(struct ledger *ledger, const char *schema, const char
 
 /* ---- what the host can write ----------------------------------------------------------------- */
 
-/*
-** Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show, or refused.
-*/
+/* Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show, or
+** refused. */
 static int is_query_only(struct ledger *ledger) {
   sqlite3_stmt *pragma = 0;
   int rc = sqlite3_prepare_v2(ledger->host, "PRAGMA query_only", -1, &pragma, 0);
@@ -410,10 +397,8 @@ static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
 
 /* ---- where the ledger is --------------------------------------------------------------------- */
 
-/*
-** Returns the path of `name` in the database's folder, if it has one and `name` is relative. The
-** caller calls sqlite3_free().
-*/
+/* Returns the path of `name` in the database's folder, if it has one and `name` is relative. The
+** caller calls sqlite3_free(). */
 static char *resolve(const struct ledger *ledger, const char *name) {
   const char *database = ledger_database(ledger), *file = database ? path_name(database) : 0;
   if (path_is_absolute(name) || strcmp(name, MEMORY_PATH) == 0 || file == database)
@@ -421,10 +406,8 @@ static char *resolve(const struct ledger *ledger, const char *name) {
   return sqlite3_mprintf("%.*s%s", (int)(file - database), database, name);
 }
 
-/*
-** Returns the default path of a ledger, as a marker stores it: relative to the database, so that
-** both files can move together. The caller calls sqlite3_free().
-*/
+/* Returns the default path of a ledger, as a marker stores it: relative to the database, so that
+** both files can move together. The caller calls sqlite3_free(). */
 static char *default_name(const struct ledger *ledger) {
   const char *database = ledger_database(ledger);
   return database ? sqlite3_mprintf("%s-ledger", path_name(database))
@@ -445,10 +428,8 @@ static int same_place(const char *a, const char *b) {
   return same;
 }
 
-/*
-** Returns whether `path` is a database, its journal, WAL, WAL index or the lock of a ledger, or the
-** database is such a file of a database at `path`. Such a file can never be a ledger.
-*/
+/* Returns whether `path` is a database, its journal, WAL, WAL index or the lock of a ledger, or the
+** database is such a file of a database at `path`. Such a file can never be a ledger. */
 static int file_is_hosts(const char *path, const char *database) {
   static const char *const suffixes[] = {"", "-journal", "-wal", "-shm", "-lock"};
   int same = 0;
@@ -503,11 +484,9 @@ static int wait_for_creator(struct ledger *ledger) {
   return waited && file_has_content(ledger->path);
 }
 
-/*
-** Opens the ledger at `path`, of which it takes ownership, unless it is open already. Returns 0
+/* Opens the ledger at `path`, of which it takes ownership, unless it is open already. Returns 0
 ** without an error if there is none. A ledger in memory cannot be opened again. The files of the
-** host's database are refused, because closing them would drop the host's own locks.
-*/
+** host's database are refused, because closing them would drop the host's own locks. */
 static int use_path(struct ledger *ledger, char *path) {
   if (!path) return ledger_fail(ledger, "out of memory");
   if (ledger->db && ledger->path && strcmp(ledger->path, path) == 0) {
@@ -572,11 +551,9 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
   return carried;
 }
 
-/*
-** Returns whether the ledger has moved together with its database and is now beside it. The
+/* Returns whether the ledger has moved together with its database and is now beside it. The
 ** marker's path says where it was, and the marker's id identifies it. If two files have this id,
-** they are copies, and each would miss the charges to the other: an error.
-*/
+** they are copies, and each would miss the charges to the other: an error. */
 static int has_moved(struct ledger *ledger, const struct marker *marker, const char *marked,
                      const char *beside) {
   if (host_in_memory(ledger) || strcmp(marked, beside) == 0 || !file_has_content(beside) ||
@@ -682,10 +659,8 @@ static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) 
   return !error_is_set(ledger->error);
 }
 
-/*
-** Opens the existing ledger of a database that has a marker, or in which none can be written. Fails
-** if there is none, or with other terms.
-*/
+/* Opens the existing ledger of a database that has a marker, or in which none can be written. Fails
+** if there is none, or with other terms. */
 static int find_again(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_ready(ledger)) return 0;
   if (terms->path) {
@@ -735,9 +710,8 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
     if (ledger_commit(ledger)) return 1;
     sqlite3_exec(ledger->host, "DROP TABLE main.dp_ledger_id", 0, 0, 0);
   }
-  /*
-  ** A file that existed before, or that another process has locked, may be its ledger, and stays.
-  */
+  /* A file that existed before, or that another process has locked, may be its ledger, and
+  ** stays. */
   int busy =
       !begun && ledger->db &&
       (ledger->lock == LOCK_FILE_NONE || (sqlite3_errcode(ledger->db) & 0xff) == SQLITE_BUSY);
@@ -752,11 +726,9 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   return 0;
 }
 
-/*
-** Returns whether the database file is encrypted, as SQLCipher does it: it then does not begin with
+/* Returns whether the database file is encrypted, as SQLCipher does it: it then does not begin with
 ** SQLite's magic text. An empty file tells nothing. The host's own file handle reads the bytes,
-** because closing another one would drop the host's locks.
-*/
+** because closing another one would drop the host's locks. */
 static int is_encrypted(struct ledger *ledger) {
   static const char magic[16] = "SQLite format 3";
   char bytes[sizeof magic];

@@ -1,10 +1,8 @@
-/*
-** policy.c: owns the rows of dp_policy: the declarations of tables, and the wider unit (dp_within),
+/* policy.c: owns the rows of dp_policy: the declarations of tables, and the wider unit (dp_within),
 ** such as the household, with its epsilon. The ledger seals these rows together with its terms and
 ** tiers, so it notices an edit of the file before a question relies on them.
 ** Tests: tests/ledger/test_policy.py, tests/ledger/test_within.py,
-** tests/ledger/test_certificate.py
-*/
+** tests/ledger/test_certificate.py */
 #include <math.h>
 #include <string.h>
 
@@ -16,8 +14,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- the wider unit and its epsilon ---------------------------------------------------------- */
 
-/*
-** A release moves by at most s lattice steps when one unit is absent, and by at most f s when one
+/* A release moves by at most s lattice steps when one unit is absent, and by at most f s when one
 ** wider unit is (sums/layout.h). So its zCDP rate for wider units is at most f^2 times the charged
 ** rate, and its epsilon of pure differential privacy at most f times the charged epsilon. The
 ** factors hold for sums of costs, for filters and for releases that are chosen adaptively, because
@@ -29,8 +26,7 @@ SQLITE_EXTENSION_INIT3
 ** f^2 times the limit at this order: for f = 4 and epsilon 1 at delta 1e-6, an epsilon of 9.0 for
 ** wider units instead of 4.5, even if all noise turns out to be Gaussian. A limit at all orders
 ** would be a second filter. So no tier with rates admits a curve (charge.c): every tier has rates
-** alone, or epsilons alone.
-*/
+** alone, or epsilons alone. */
 static const struct statement select_factor = {
     .sql = "SELECT factor FROM dp_policy WHERE wider IS NOT NULL"};
 static const struct statement update_wider_epsilon = {
@@ -41,11 +37,9 @@ double ledger_wider_factor(struct ledger *ledger) {
   return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
 }
 
-/*
-** The accountant 'gdp' sets aside (1 + e^epsilon) slack out of delta, for the epsilon of the tier.
+/* The accountant 'gdp' sets aside (1 + e^epsilon) slack out of delta, for the epsilon of the tier.
 ** A larger epsilon of the wider unit needs more, so the loop raises it until that suffices. The
-** same releases also have a zCDP rate, whose epsilon needs no slack.
-*/
+** same releases also have a zCDP rate, whose epsilon needs no slack. */
 static double of_rate(const struct ledger_tier *tier, double rate) {
   struct ledger_tier seen = *tier;
   double epsilon = zcdp_epsilon(rate, tier->delta - tier->delta_keys);
@@ -183,13 +177,11 @@ static int is_in_main(struct ledger *ledger, const char *table, const char *colu
          SQLITE_OK;
 }
 
-/*
-** Returns whether a declaration follows a schema that has changed: the stored column or parent is
+/* Returns whether a declaration follows a schema that has changed: the stored column or parent is
 ** gone, because the owner has renamed it or made the table anew. Nothing in the schema shows
 ** whether the new column holds the same units, so the owner vouches for it, as for a first
 ** declaration. A table that was linked to a parent stays linked: if its column became the unit
-** itself, each row of the parent would be a unit.
-*/
+** itself, each row of the parent would be a unit. */
 static int follows(struct ledger *ledger, const struct ledger_declaration *stored,
                    const struct ledger_declaration *declaration) {
   if (stored->role != POLICY_PROTECTED || declaration->role != POLICY_PROTECTED ||
@@ -215,10 +207,8 @@ static int is_followed(struct ledger *ledger, const struct ledger_policy *policy
   return 0;
 }
 
-/*
-** Refuses to make a table public that may be a protected table under a new name: it has the unit
-** column of one that is gone.
-*/
+/* Refuses to make a table public that may be a protected table under a new name: it has the unit
+** column of one that is gone. */
 static int check_public(struct ledger *ledger, const struct ledger_policy *policy,
                         const char *table) {
   for (int i = 0; i < policy->count; i++) {

@@ -1,5 +1,4 @@
-/*
-** seal.c: seals, the hash chain for everything that the chain of charges does not cover.
+/* seal.c: seals, the hash chain for everything that the chain of charges does not cover.
 **
 ** A seal belongs to one subject: a release, the terms and tiers, or the orders. At the end of a
 ** transaction, each subject that it has changed (internal.h) gets a new seal; if only budgets have
@@ -9,18 +8,15 @@
 **
 ** The hash is SHA-256 without a key: a program that changes the file can compute new seals, too.
 ** dp_certificate() gives the last hashes, for people who keep them elsewhere and compare.
-** Tests: tests/ledger/test_edits.py
-*/
+** Tests: tests/ledger/test_edits.py */
 #include <string.h>
 
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** A row of dp_seal. `charge` is the hash of the charge with the id charge_id, which the hash of the
-** seal covers. The struct does not own the texts.
-*/
+/* A row of dp_seal. `charge` is the hash of the charge with the id charge_id, which the hash of the
+** seal covers. The struct does not own the texts. */
 struct seal {
   int64_t id, release_id;
   const char *digest, *books;
@@ -229,10 +225,8 @@ static const struct statement select_latest_seals = {
            "DESC LIMIT 1),"
            " name FROM dp_release r ORDER BY r.id"};
 
-/*
-** No seal may be missing, each hash must follow from the one before, and no seal may name an
-** earlier charge than the seal before it.
-*/
+/* No seal may be missing, each hash must follow from the one before, and no seal may name an
+** earlier charge than the seal before it. */
 static void check_chain(struct ledger *ledger, int64_t newest) {
   char hash[HASH_SIZE] = "";
   int64_t last_charge = 0;

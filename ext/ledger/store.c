@@ -1,9 +1,7 @@
-/*
-** store.c: reads and writes the rows of releases, paths, publications and values.
+/* store.c: reads and writes the rows of releases, paths, publications and values.
 ** Tests: tests/ledger/test_crash.py, tests/release/test_series_crash.py,
 ** tests/release/test_series_secrets.py, tests/ledger/test_edits.py,
-** tests/functions/test_plan_bounds.py, tests/categories/test_symbols.py
-*/
+** tests/functions/test_plan_bounds.py, tests/categories/test_symbols.py */
 #include <math.h>
 #include <string.h>
 
@@ -12,10 +10,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** The columns that release_read() reads from a row, the first of them in column 0. release_read()
-** checks nothing, sets the error if memory runs out, and returns the column after them.
-*/
+/* The columns that release_read() reads from a row, the first of them in column 0. release_read()
+** checks nothing, sets the error if memory runs out, and returns the column after them. */
 #define RELEASE_COLUMNS                                                                            \
   "id, name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose,"   \
   " until, least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, "         \
@@ -46,10 +42,8 @@ static const struct statement update_stop = {.sql = "UPDATE dp_release SET stop 
                                              .changes = CHANGES_RELEASE};
 static const struct statement update_slack = {
     .sql = "UPDATE dp_release SET slack = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
-/*
-** The order is by rate, not by clock, because two tiers with almost equal rates can have points
-** with the same clock.
-*/
+/* The order is by rate, not by clock, because two tiers with almost equal rates can have points
+** with the same clock. */
 static const struct statement select_path = {
     .sql = "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
            " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component"};
@@ -268,10 +262,8 @@ void ledger_path_free(struct ledger_path *path) {
 /* A total is at most 2^62, and the standard deviation of its noise is below 2^31. */
 #define FARTHEST (((int64_t)1 << 62) + ((int64_t)1 << 40))
 
-/*
-** Returns whether a point of the release may have no coordinate: no private key was kept, or no
-** period of a series has been appended. Each point then begins with a row of component -1.
-*/
+/* Returns whether a point of the release may have no coordinate: no private key was kept, or no
+** period of a series has been appended. Each point then begins with a row of component -1. */
 static int may_be_empty(const struct ledger_release *release) {
   return release->dimension == 0 || release->periods;
 }
@@ -287,10 +279,8 @@ struct point_reading {
   int rows;     /* number of rows of the current point that have been read */
 };
 
-/*
-** The rows of the first point say which keys there are, and the other points must have the same.
-** Returns 0 if the key of a row is wrong.
-*/
+/* The rows of the first point say which keys there are, and the other points must have the same.
+** Returns 0 if the key of a row is wrong. */
 static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
   struct ledger_grid *grid = &reading->path->grid;
   int cell = reading->rows / grid->components;
@@ -318,10 +308,8 @@ static int end_point(struct ledger *ledger, struct point_reading *reading) {
   return 1;
 }
 
-/*
-** Returns whether a row with this component may come next, as the first row of its point
-** (`is_new`).
-*/
+/* Returns whether a row with this component may come next, as the first row of its point
+** (`is_new`). */
 static int is_in_place(const struct point_reading *reading, int component, int is_new) {
   int extra = reading->path->grid.extra;
   if (component < -1) return component == reading->extras - 1 - extra && is_new == !reading->extras;
@@ -642,19 +630,15 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-/*
-** An SQL condition for one parameter of a release. It holds if the value in the column `options`
-** and the value in the parameter's own column agree to 12 digits.
-*/
+/* An SQL condition for one parameter of a release. It holds if the value in the column `options`
+** and the value in the parameter's own column agree to 12 digits. */
 #define SAYS(name, otherwise)                                                                      \
   "abs(ifnull(json_extract(options, '$." #name "'), " otherwise ") - ifnull(" #name ", " otherwise \
   ")) <= 1e-12 * abs(ifnull(" #name ", 0))"
 
 /* clang-format off */
-/*
-** Holds if the column `options`, the JSON text that people read, agrees with the columns of the
-** parameters. `size` and `max_groups` are NULL if the caller did not give them.
-*/
+/* Holds if the column `options`, the JSON text that people read, agrees with the columns of the
+** parameters. `size` and `max_groups` are NULL if the caller did not give them. */
 #define OPTIONS_AGREE \
   "ifnull(size, 0) = coalesce(json_extract(options, '$.dim')," \
   " json_extract(options, '$.bins'), 0)" \
@@ -676,10 +660,8 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
   " AND json_extract(options, '$.model') IS json_extract(model, '$')"
 /* clang-format on */
 
-/*
-** After the columns come the results of two checks. The first is 1 if the column `options`
-** agrees with the other columns. The second is 1 if all charges for the release have its name.
-*/
+/* After the columns come the results of two checks. The first is 1 if the column `options`
+** agrees with the other columns. The second is 1 if all charges for the release have its name. */
 static const struct statement select_releases = {
     .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
            " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};

@@ -9,8 +9,7 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- which tiers may be created -------------------------------------------------------------- */
 
-/*
-** A tier pays for everything that is published at it and at every tier outside it (charge.c). An
+/* A tier pays for everything that is published at it and at every tier outside it (charge.c). An
 ** inner tier with a smaller budget than the tier outside it could block releases that the outer
 ** tier can still afford, so dp_tier() refuses it, and also a tier that cannot afford a single
 ** release at its own rate. The errors say which numbers would be enough.
@@ -24,8 +23,7 @@ SQLITE_EXTENSION_INIT3
 **
 ** If the periods of two tiers differ, several budgets of the outer tier can fall into one period of
 ** the inner tier, whose budget must be enough for all of them (period_overlaps()). This is checked
-** for the tiers outside and inside a new tier.
-*/
+** for the tiers outside and inside a new tier. */
 
 /* Rounds up (1) or down (-1) to four digits, so that the number still satisfies the condition. */
 static double four_digits(double x, int direction) {
@@ -47,10 +45,8 @@ static double cost_of_one(const struct ledger_tier *tier) {
   return tier->accountant->cost_of_rate(tier->rate) * tier->accountant->least_part;
 }
 
-/*
-** Returns the limit that a tier needs: it pays for the whole budget of the outer tier in each
-** period that overlaps one of its own. The factor 1 - 2^-40 covers the rounding of the product.
-*/
+/* Returns the limit that a tier needs: it pays for the whole budget of the outer tier in each
+** period that overlaps one of its own. The factor 1 - 2^-40 covers the rounding of the product. */
 static double limit_needed(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   int overlaps = period_overlaps(tier->period, outer->period);
   double most = outer->accountant->most_at(outer, tier->filter_order);
@@ -66,9 +62,8 @@ static int pays_for(const struct ledger_tier *tier, const struct ledger_tier *ou
   return limit_needed(tier, outer) <= tier->rate_limit && !(outer->pure_limit > tier->pure_limit);
 }
 
-/*
-** Returns whether the limits allow one release, and all that the outer tier (or null) may publish.
-*/
+/* Returns whether the limits allow one release, and all that the outer tier (or null) may
+** publish. */
 static int suffices(const struct ledger_tier *tier, const struct ledger_tier *outer) {
   return cost_of_one(tier) <= tier->rate_limit && (!outer || pays_for(tier, outer));
 }
@@ -103,10 +98,8 @@ static char *advice_on_epsilon(const struct ledger_tier *tier, const struct ledg
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/*
-** Returns an accountant that covers fewer mechanisms and for which the tier's budget is enough, or
-** null.
-*/
+/* Returns an accountant that covers fewer mechanisms and for which the tier's budget is enough, or
+** null. */
 static const struct accountant *narrower(const struct ledger_tier *tier,
                                          const struct ledger_tier *outer) {
   const struct accountant *wide = tier->accountant;
@@ -151,10 +144,8 @@ static const struct ledger_tier *tier_outside(const struct ledger_tier *tier,
   return 0;
 }
 
-/*
-** Refuses two tiers whose accountants cover no mechanism in common, and which would block each
-** other.
-*/
+/* Refuses two tiers whose accountants cover no mechanism in common, and which would block each
+** other. */
 static int shares_a_mechanism(struct ledger *ledger, const struct ledger_tier *tier,
                               const struct ledger_tier *outer) {
   const struct accountant *a = tier->accountant, *b = outer->accountant;
@@ -197,10 +188,8 @@ static int carries(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- periods --------------------------------------------------------------------------------- */
 
-/*
-** Refuses a tier without a period inside a tier with a period: no single budget could pay for all
-** of the outer tier's.
-*/
+/* Refuses a tier without a period inside a tier with a period: no single budget could pay for all
+** of the outer tier's. */
 static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
                        const struct ledger_tier *outer) {
   return period_overlaps(inner->period, outer->period) > 0 ||
@@ -231,10 +220,8 @@ static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_ti
   return four_digits(low, -1);
 }
 
-/*
-** Checks a new tier against the next tier inside it, which may have the smaller budget if both have
-** the same period.
-*/
+/* Checks a new tier against the next tier inside it, which may have the smaller budget if both have
+** the same period. */
 static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *inner) {
   if (!sees_an_end(ledger, inner, tier)) return 0;
@@ -322,9 +309,8 @@ static int same_tier(const struct ledger_tier *a, const struct ledger_tier *b) {
          same_texts(a->period, b->period);
 }
 
-/*
-** Returns 1 if the tier is new, and 0 if it exists or, with an error, conflicts with another one.
-*/
+/* Returns 1 if the tier is new, and 0 if it exists or, with an error, conflicts with another
+** one. */
 static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {
@@ -372,10 +358,8 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
 
 /* ---- dropping -------------------------------------------------------------------------------- */
 
-/*
-** Fails if a grant reserves a part of the tier's budget, or if a release, even a failed one, was
-** ever charged, published or stored at it.
-*/
+/* Fails if a grant reserves a part of the tier's budget, or if a release, even a failed one, was
+** ever charged, published or stored at it. */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
   sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);
   if (statement_row(ledger, row))

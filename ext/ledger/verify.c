@@ -1,8 +1,6 @@
-/*
-** verify.c: recomputes all totals from dp_charge and compares the results with the stored totals.
+/* verify.c: recomputes all totals from dp_charge and compares the results with the stored totals.
 ** Checks that every publication was paid for.
-** Tests: tests/ledger/test_ledger.py, tests/ledger/test_edits.py, tests/release/test_until.py
-*/
+** Tests: tests/ledger/test_ledger.py, tests/ledger/test_edits.py, tests/release/test_until.py */
 #include <math.h>
 #include <string.h>
 
@@ -58,10 +56,8 @@ struct recount {
   char *period; /* latest period with a charge; null: no periods, or no charge so far */
 };
 
-/*
-** If a charge begins a new period, starts a new count. A tier never goes back to an earlier period,
-** and each period has a budget of its own.
-*/
+/* If a charge begins a new period, starts a new count. A tier never goes back to an earlier period,
+** and each period has a budget of its own. */
 static int recount_enter(struct ledger *ledger, struct recount *recount,
                          const struct charge *charge) {
   const char *start = *charge->period ? charge->period : 0, *last = recount->period;
@@ -135,10 +131,8 @@ static void check_chain(struct ledger *ledger, struct recount *recounts, int cou
     check_charge(ledger, row, expected, hash, recounts, count);
 }
 
-/*
-** A tier may have entered a later period in which it has no charge yet: an inner tier may have paid
-** already for the publication that began the period.
-*/
+/* A tier may have entered a later period in which it has no charge yet: an inner tier may have paid
+** already for the publication that began the period. */
 static void recount_end(struct ledger *ledger, struct recount *recount) {
   char *start = period_entered(ledger, recount->tier->name);
   const struct charge none = {.period = start};
@@ -180,9 +174,8 @@ static int check_budget(struct ledger *ledger, const struct recount *recount, in
                             tier->name);
 }
 
-/*
-** Checks that the limits and the rows of dp_order.allowed follow from the tier's epsilon and delta.
-*/
+/* Checks that the limits and the rows of dp_order.allowed follow from the tier's epsilon and
+** delta. */
 static int check_filter(struct ledger *ledger, const struct recount *recount) {
   const struct ledger_tier *tier = recount->tier;
   struct ledger_tier fresh = *tier;
@@ -237,10 +230,8 @@ static int is_possible(const struct curve *curve, double rate,
   return 1;
 }
 
-/*
-** Checks that the cost of a publication, a rate or a curve, follows from its clock and its release,
-** and that a tier that sees it has paid this cost.
-*/
+/* Checks that the cost of a publication, a rate or a curve, follows from its clock and its release,
+** and that a tier that sees it has paid this cost. */
 static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                              describe_mechanism *describe) {
   const char *release = column_text(ledger, row, 0), *tier = column_text(ledger, row, 1);
@@ -278,10 +269,8 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                             column_text(ledger, row, 2), release, tier);
 }
 
-/*
-** Checks that a return is one of a release with the option until, and leaves exactly what the tier
-** owes. A second or larger return would leave less.
-*/
+/* Checks that a return is one of a release with the option until, and leaves exactly what the tier
+** owes. A second or larger return would leave less. */
 static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
   double owed = owed_for(ledger, sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3));
   struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 2), column_text(ledger, row, 1));
@@ -343,10 +332,8 @@ static const struct statement find_wrong_name = {
            " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
            " SELECT 'dp_path', release_id, release FROM dp_point) p"
            " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1"};
-/*
-** Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
-** and dp_seal), and dp_order.curve.
-*/
+/* Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
+** and dp_seal), and dp_order.curve. */
 static const struct statement find_wrong_type = {
     .sql = "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
            " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
@@ -364,10 +351,8 @@ static const struct statement find_wrong_type = {
   "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
   " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
 
-/*
-** Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
-** at the end.
-*/
+/* Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
+** at the end. */
 static char next_character(const char **sql, char *quote) {
   const char *at = *sql;
   while (!*quote && *at) {
@@ -448,10 +433,8 @@ static int check_schema(struct ledger *ledger) {
   return !error_is_set(ledger->error);
 }
 
-/*
-** SQLite's own check finds, for example, an index that disagrees with its table, which a statement
-** that reads the index cannot notice.
-*/
+/* SQLite's own check finds, for example, an index that disagrees with its table, which a statement
+** that reads the index cannot notice. */
 static void check_file(struct ledger *ledger) {
   sqlite3_stmt *row = statement_bind(ledger, &check_integrity, "");
   if (statement_row(ledger, row) && strcmp(column_text(ledger, row, 0), "ok") != 0)

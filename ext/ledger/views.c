@@ -1,13 +1,11 @@
-/*
-** views.c: the tables of the ledger as the host reads them: which columns there are, the words in
+/* views.c: the tables of the ledger as the host reads them: which columns there are, the words in
 ** dp_value, and which rows and columns the members of one tier may know.
 **
 ** dp_path is not among the tables, because its unpublished points are for the owner only. If an
 ** application showed them to others, for example through a view, the outer tiers would lose their
 ** privacy.
 ** Tests: tests/ledger/test_display.py, tests/ledger/test_columns.py, tests/ledger/test_ledger.py,
-** tests/functions/test_guard.py, tests/report/test_export.py
-*/
+** tests/functions/test_guard.py, tests/report/test_export.py */
 #include <math.h>
 #include <string.h>
 
@@ -65,10 +63,8 @@ static char *display_interval(const struct shown *shown) {
   return figure_with_interval(value->value, value->low, value->high, &terms);
 }
 
-/*
-** A number that was drawn from the leaves of a range, without noise around it, is the middle of a
-** leaf, or a value of the grid.
-*/
+/* A number that was drawn from the leaves of a range, without noise around it, is the middle of a
+** leaf, or a value of the grid. */
 static char *display_drawn(const struct shown *shown) {
   double value = shown->value->value;
   struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
@@ -240,10 +236,8 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   "EXISTS (SELECT 1 FROM dp_publication m WHERE m.release_id = " v ".release_id" \
   " AND m.tier = " v ".tier AND m.kernel IS NOT NULL)"
 
-/*
-** SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
-** and for what the value is, in words.
-*/
+/* SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
+** and for what the value is, in words. */
 #define DISPLAY_SQL(v, low, high) \
   "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius," \
   " " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
@@ -264,10 +258,8 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   " FROM (SELECT printf('%.15g', clip) AS c FROM (" \
   OTHER_CLIPS_SQL(v, "<") " UNION " OTHER_CLIPS_SQL(v, ">") ") ORDER BY clip)), '')"
 
-/*
-** SQL for the clips, all below or above that of the release `r`, of other releases of the same
-** question at the tier of the value `v`. It skips releases with the same clip by an index.
-*/
+/* SQL for the clips, all below or above that of the release `r`, of other releases of the same
+** question at the tier of the value `v`. It skips releases with the same clip by an index. */
 #define OTHER_CLIPS_SQL(v, compare) \
   "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v \
   ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip" \
@@ -285,10 +277,8 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   " AS written," \
   " component(r.kind, r.lo, r.hi, r.size, r.quantiles, " v ".component) AS meant))"
 
-/*
-** SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
-** the cost of its publication there, in percent of the most that it could cost.
-*/
+/* SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
+** the cost of its publication there, in percent of the most that it could cost. */
 #define STOPPED_SQL(v) \
   "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a" \
   " whole release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached'," \
@@ -296,10 +286,9 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   " WHERE p.release_id = r.id AND p.tier = " v ".tier"
 #define SPENT_PERCENT "min(100, 100 * p.rate / (r.weight * t.rate))"
 
-/*
-** SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
-** with the option until has stopped at such a tier, its options say what part of the price it cost.
-*/
+/* SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
+** with the option until has stopped at such a tier, its options say what part of the price it
+** cost. */
 #define OPTIONS_SQL(r, seen) \
   "iif(" r ".stop IS NULL, " r ".options, ifnull((SELECT json_set(" r ".options, '$.stopped'," \
   " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
@@ -339,8 +328,7 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
 
 /* ---- what the audience of a tier may know ---------------------------------------------------- */
 
-/*
-** Only this part decides what the members of one tier, the audience, may know. Guarded connections,
+/* Only this part decides what the members of one tier, the audience, may know. Guarded connections,
 ** dp_export() and dp_report() all read through it. Members may know the publications at their own
 ** tier and at all tiers outside it, and everything that can be computed from them. Knowing an inner
 ** publication, or a decision that depends on one, costs the rate of the inner tier: an audience
@@ -371,17 +359,14 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
 ** drawn at an inner tier. The low digits of rate, stddev, low, high and of the totals in dp_budget
 ** and dp_rdp show the same fact. Rounding these columns would not hide the fact, because the values
 ** show it. If each tier had a lattice of its own, the fact would be hidden. But all points of a
-** release are on one lattice.
-*/
+** release are on one lattice. */
 /* clang-format off */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
-/*
-** tiers: those that the audience sees. seen: the releases that are published there. shown: the
+/* tiers: those that the audience sees. seen: the releases that are published there. shown: the
 ** same, with names that the audience may know: in the ledger, a release without a name of its own
 ** is called release-<id>, and this id would show how many releases there are. inner_models: 1 if
-** one of them is a model that was also published at an inner tier.
-*/
+** one of them is a model that was also published at an inner tier. */
 #define AUDIENCE \
   "WITH tiers AS (SELECT t.* FROM dp_tier t JOIN dp_tier own ON own.name = @tier" \
   "   AND t.rate <= own.rate)," \
@@ -400,11 +385,9 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-/*
-** Hides the publications and values of failed and discarded releases, so that the rows with one
+/* Hides the publications and values of failed and discarded releases, so that the rows with one
 ** name all belong to one release. It looks up one release for each row, so that a row of one
-** release is found without reading the others.
-*/
+** release is found without reading the others. */
 #define LIVE                                                                                       \
   "NOT EXISTS (SELECT 1 FROM dp_release r WHERE r.id = release_id"                                 \
   " AND r.state IN ('failed', 'discarded'))"
@@ -645,23 +628,19 @@ static const char *sql_of(const struct shown_column *column) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/*
-** SQL for the ids of the releases with one name, which two partial indices find. The tables of
-** publications, values and charges have an index on release_id, but none on the name.
-*/
+/* SQL for the ids of the releases with one name, which two partial indices find. The tables of
+** publications, values and charges have an index on release_id, but none on the name. */
 #define IDS_OF_NAME                                                                                \
   "(SELECT id FROM dp_release WHERE name = ?%d AND state <> 'discarded'"                           \
   " UNION ALL SELECT id FROM dp_release WHERE name = ?%d AND state = 'discarded')"
 
-/*
-** Returns " AND <column> IS ?n" for each wanted column, where `first` is the number of the first
+/* Returns " AND <column> IS ?n" for each wanted column, where `first` is the number of the first
 ** parameter. For the owner, some columns are expressions; for an audience, the inner SELECT has
 ** them.
 **
 ** For the owner, a condition on the name of a release comes with one on its id, which an index
 ** answers. An audience always reads all its rows: if it found one name faster, the time would show
-** whether an inner tier has a release of this name.
-*/
+** whether an inner tier has a release of this name. */
 static char *conditions(const struct ledger *ledger, const struct ledger_table *table,
                         const int *wanted, int count, int first) {
   int is_release = strcmp(table->name, "dp_release") == 0;
@@ -732,10 +711,8 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
 /* ---- the certificate ------------------------------------------------------------------------- */
 
 /* clang-format off */
-/*
-** The members of an object that an audience may know. A number under the condition `rough` is
-** rounded up. json_each() returns a number as a double, and exact() writes all digits.
-*/
+/* The members of an object that an audience may know. A number under the condition `rough` is
+** rounded up. json_each() returns a number as a double, and exact() writes all digits. */
 #define CUT(object, rough, names) \
   "json((SELECT json_group_object(key, json(CASE WHEN " rough \
   " THEN printf('%.3e', value * 1.001) WHEN type = 'real' THEN exact(value)" \

@@ -1,9 +1,7 @@
-/*
-** cost.c: see cost.h. Totals need IEEE doubles that are rounded to nearest, and -ffp-contract=off,
+/* cost.c: see cost.h. Totals need IEEE doubles that are rounded to nearest, and -ffp-contract=off,
 ** so that the compiler does not replace a product and a sum by an FMA.
 ** Tests: tests/math/test_total.c, tests/math/test_renyi.c,
-** tests/functions/test_planning.py
-*/
+** tests/functions/test_planning.py */
 #include "math/cost.h"
 
 #include <float.h>
@@ -73,8 +71,7 @@ double total_missing(struct total paid, double cost) {
 
 /* ---- Renyi differential privacy -------------------------------------------------------------- */
 
-/*
-** With u = alpha - 1 and S(u) = -ln(alpha delta), the conversion is
+/* With u = alpha - 1 and S(u) = -ln(alpha delta), the conversion is
 **     epsilon = r(alpha) - ln(1 + 1/u) + S(u)/u.
 **
 ** For a rate without a curve, r = (1 + u) rate. The derivative of epsilon with respect to u is then
@@ -82,18 +79,15 @@ double total_missing(struct total paid, double cost) {
 ** there is one root. The functions below find the optimal order as this root and then evaluate the
 ** formula above at this order. The formula is a valid guarantee at every order, not only at the
 ** optimal one. A small error of the root therefore makes the result slightly less tight, but never
-** wrong.
-*/
+** wrong. */
 
 #define FIRST_QUARTER (-32) /* the least k of the stored orders */
 
 double renyi_order(int index) {
   if (index < 0 || index >= RENYI_ORDERS) return NAN;
   if (index == RENYI_ORDERS - 1) return INFINITY;
-  /*
-  ** A ledger may move between machines, so every machine must compute the same orders. Square roots
-  ** are the same on every machine, but the results of exp2() can differ.
-  */
+  /* A ledger may move between machines, so every machine must compute the same orders. Square roots
+  ** are the same on every machine, but the results of exp2() can differ. */
   const double quarter[4] = {1.0, sqrt(M_SQRT2), M_SQRT2, sqrt(2.0 * M_SQRT2)};
   return 1.0 + ldexp(quarter[index % 4], index / 4 + FIRST_QUARTER / 4);
 }
@@ -137,12 +131,10 @@ double zcdp_epsilon(double rate, double delta) {
   return epsilon < 0.0 ? 0.0 : epsilon; /* a NaN is returned as NaN */
 }
 
-/*
-** zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u) over u. At the maximum, rate = (epsilon + ln(1
+/* zcdp_rate() maximises renyi_allowed(1 + u)/(1 + u) over u. At the maximum, rate = (epsilon + ln(1
 ** + 1/u))/(2u + 1) and rate = S(u)/u^2. This function returns u^2 times the difference of these two
 ** expressions for the rate. The result has one root, because u^2 times the first expression
-** increases with u (since ln(1 + 1/u) > 2/(2u + 1)) and S(u) decreases.
-*/
+** increases with u (since ln(1 + 1/u) > 2/(2u + 1)) and S(u) decreases. */
 static double rate_residual(double u, void *pointer) {
   const struct equation *equation = pointer;
   return u / (2.0 + 1.0 / u) * (equation->epsilon + log1p(1.0 / u)) - slack(u, equation->delta);
@@ -151,10 +143,8 @@ static double rate_residual(double u, void *pointer) {
 static double rate_order(struct equation *equation) {
   double epsilon = equation->epsilon, delta = equation->delta;
   double l = -log(delta);
-  /*
-  ** The root is below two numbers: the positive solution u of u^2 epsilon = (2u + 1) l with l =
-  ** ln(1/delta), and the u at which S(u) = 0.
-  */
+  /* The root is below two numbers: the positive solution u of u^2 epsilon = (2u + 1) l with l =
+  ** ln(1/delta), and the u at which S(u) = 0. */
   double high =
       fmin((l + sqrt(l) * sqrt(l + epsilon)) / epsilon, fmin((1.0 - delta) / delta, DBL_MAX / 2.0));
   high *= 1.0 + 4.0 * DBL_EPSILON;
@@ -168,10 +158,8 @@ static double rate_order(struct equation *equation) {
   return root_between(rate_residual, equation, low, high);
 }
 
-/*
-** The ledger stores the order as a double and enforces the budget at this order, so the function
-** computes the rate for the rounded order. fmax() keeps the order above 1 if u is very small.
-*/
+/* The ledger stores the order as a double and enforces the budget at this order, so the function
+** computes the rate for the rounded order. fmax() keeps the order above 1 if u is very small. */
 double zcdp_rate(double epsilon, double delta, double *order) {
   struct equation equation = {0.0, epsilon, delta};
   int valid = epsilon > 0.0 && epsilon < INFINITY && is_probability(delta);
@@ -203,10 +191,8 @@ static double order_epsilon(double rate, const double *curve, double delta, doub
   return (1.0 + u) * rate + renyi_curve_at(curve, 1.0 + u) - log1p(1.0 / u) + slack(u, delta) / u;
 }
 
-/*
-** Returns the least order_epsilon() between the stored orders `index` and `index` + 1. The function
-** searches by golden sections of ln u.
-*/
+/* Returns the least order_epsilon() between the stored orders `index` and `index` + 1. The function
+** searches by golden sections of ln u. */
 static double least_between(double rate, const double *curve, double delta, int index) {
   double low = log(renyi_order(index) - 1.0), high = log(renyi_order(index + 1) - 1.0);
   const double golden = (sqrt(5.0) - 1.0) / 2.0;

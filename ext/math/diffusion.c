@@ -1,9 +1,7 @@
-/*
-** diffusion.c: see diffusion.h. A direct evaluation of the formulas would lose digits as theta t ->
+/* diffusion.c: see diffusion.h. A direct evaluation of the formulas would lose digits as theta t ->
 ** 0 and overflow as theta t -> infinity. One function computes (1 - e^-u)/u, continuous at u = 0,
 ** and products are scaled numbers (numeric.h).
-** Tests: tests/math/test_diffusion.c, tests/papers/test_papers_accuracy.py
-*/
+** Tests: tests/math/test_diffusion.c, tests/papers/test_papers_accuracy.py */
 #include "math/diffusion.h"
 
 #include <math.h>
@@ -33,11 +31,9 @@ static double clock_rate(double sensitivity, struct scaled clock) {
   return scaled_value(scaled_times(rate, scaled(0.5)));
 }
 
-/*
-** Returns a bound on the integral of kappa over a segment of the grid of this width, from kappa at
+/* Returns a bound on the integral of kappa over a segment of the grid of this width, from kappa at
 ** its ends. Where the formula for RATE_LOG_CONVEX cannot be evaluated, it is the trapezoid rule,
-** also an upper bound, because a log-convex function is convex.
-*/
+** also an upper bound, because a log-convex function is convex. */
 static double segment(double width, double a, double b, enum rate_rule rule) {
   if (rule == RATE_STEPS) return a > 0.0 ? width * a : 0.0;
   double low = fmin(a, b), high = fmax(a, b);
@@ -83,10 +79,8 @@ double ou_clock(double theta, double rho, double t) {
   return scaled_value(scaled_clock(theta, rho, t));
 }
 
-/*
-** With x = theta clock/rho^2, the result is ln(1+x)/(2 theta). If x is so small that ln(1+x) = x,
-** the result is clock/(2 rho^2).
-*/
+/* With x = theta clock/rho^2, the result is ln(1+x)/(2 theta). If x is so small that ln(1+x) = x,
+** the result is clock/(2 rho^2). */
 double ou_time(double theta, double rho, double clock) {
   struct scaled base = scaled_over(scaled(clock), scaled_square(scaled(rho)));
   struct scaled x = scaled_times(base, scaled(theta));
@@ -150,10 +144,8 @@ double ou_best_theta(double rate, double sensitivity, double radius, double dime
   return scaled_value(scaled_log1p(theorem_8_x(rate, sensitivity, radius, dimension)));
 }
 
-/*
-** rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate) and e^(2 theta) - 1 = x
-** (x+2).
-*/
+/* rho^2 = tau theta/(e^(2 theta) - 1) with tau = sensitivity^2/(2 rate) and e^(2 theta) - 1 = x
+** (x+2). */
 double ou_best_rho(double rate, double sensitivity, double radius, double dimension) {
   struct scaled x = theorem_8_x(rate, sensitivity, radius, dimension);
   struct scaled clock = scaled_over(scaled_square(scaled(sensitivity)), scaled(rate));

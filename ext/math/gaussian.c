@@ -1,5 +1,4 @@
-/*
-** gaussian.c: see gaussian.h.
+/* gaussian.c: see gaussian.h.
 **
 ** Let phi be the density of the standard normal distribution, Q its upper tail and M = Q/phi the
 ** Mills ratio. With mu = sqrt(2 rate), A = (epsilon - rate)/mu and B = A + mu = (epsilon +
@@ -22,8 +21,7 @@
 **
 ** The code does not use gsl_sf_hazard() for M, because its relative error reaches 1.2e-13 (measured
 ** near t = 24).
-** Tests: tests/math/test_gaussian.c, tests/functions/test_planning.py
-*/
+** Tests: tests/math/test_gaussian.c, tests/functions/test_planning.py */
 #include "math/gaussian.h"
 
 #include <float.h>
@@ -36,23 +34,19 @@
 /* mills(t) uses a continued fraction from here on, and the error function for smaller t. */
 #define FRACTION_FROM 2.0
 
-/*
-** Shorter intervals are integrated by Kronrod's rule of 21 points, which is exact for polynomials
+/* Shorter intervals are integrated by Kronrod's rule of 21 points, which is exact for polynomials
 ** of degree up to 31, and gives the integral of M' to the last digit: M' is an entire function, and
 ** on the ellipse around the interval with half axes of about 5 at most about exp(5.5^2/2). So the
-** error is of the order of 40^-32 exp(16), which is 1e-44.
-*/
+** error is of the order of 40^-32 exp(16), which is 1e-44. */
 #define SHORT 0.5
 
 /* ---- the Mills ratio ------------------------------------------------------------------------- */
 
-/*
-** Returns K of Laplace's continued fraction M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for
+/* Returns K of Laplace's continued fraction M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for
 ** t >= 2. The loop computes the tails T_n = n/(t + T_(n+1)) from the last term to the first. The
 ** first guess for T_n is the root of T^2 + t T = n. Term n multiplies the error of the guess by
 ** T_n^2/n, which is about exp(-t/sqrt n). All terms together multiply this error by about exp(-2 t
-** sqrt terms), which is below 1e-14.
-*/
+** sqrt terms), which is below 1e-14. */
 static double fraction(double t) {
   int terms = 12 + (int)(240.0 / (t * t));
   double tail = 0.5 * (sqrt(t * t + 4.0 * terms) - t);
@@ -68,10 +62,8 @@ static double mills(double t) {
   return sqrt(M_PI_2) * exp(0.5 * t * t) * erfc(t * M_SQRT1_2);
 }
 
-/*
-** Returns -M'(t) = 1 - t M(t) for t > -1; for large t by the continued fraction, as it would
-** cancel.
-*/
+/* Returns -M'(t) = 1 - t M(t) for t > -1; for large t by the continued fraction, as it would
+** cancel. */
 static double mills_slope(double t) {
   if (t < FRACTION_FROM) return 1.0 - t * mills(t);
   double k = fraction(t);
@@ -83,10 +75,8 @@ static double slope_within(double u, void *interval) {
   return mills_slope(ends[0] + ends[1] * u);
 }
 
-/*
-** Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. Its
-** status is ignored: 21 points are enough, and the error that GSL estimates is rounding only.
-*/
+/* Returns M(a) - M(a + width) for width < SHORT. gsl_integration_qng() allocates no memory. Its
+** status is ignored: 21 points are enough, and the error that GSL estimates is rounding only. */
 static double mills_integral(double a, double width) {
   double interval[] = {a, width}, integral, error;
   gsl_function slope = {slope_within, interval};
@@ -95,10 +85,8 @@ static double mills_integral(double a, double width) {
   return integral * width;
 }
 
-/*
-** Returns M(a) - M(b) for b = a + width and a > -1. From FRACTION_FROM on it is (width - (K(a) -
-** K(b))) M(a) M(b), where K(a) - K(b) is a small correction.
-*/
+/* Returns M(a) - M(b) for b = a + width and a > -1. From FRACTION_FROM on it is (width - (K(a) -
+** K(b))) M(a) M(b), where K(a) - K(b) is a small correction. */
 static double mills_difference(double a, double b, double width) {
   if (width < SHORT) return mills_integral(a, width);
   if (a < FRACTION_FROM) return mills(a) - mills(b);
@@ -122,11 +110,9 @@ static double tail_log(struct tail tail) {
   return log(tail.factor) - tail.low - tail.high;
 }
 
-/*
-** Sets *high + *low to A^2/2 = d (d/4)/rate with d = epsilon - rate, with the rounding error of
+/* Sets *high + *low to A^2/2 = d (d/4)/rate with d = epsilon - rate, with the rounding error of
 ** each operation (Dekker, Knuth): an FMA gives the remainder of a division and the error of a
-** product exactly.
-*/
+** product exactly. */
 static void half_square(double rate, double epsilon, double *high, double *low) {
   double d = epsilon - rate;
   double back = d - epsilon;
@@ -143,10 +129,8 @@ struct profile {
   struct tail tail;
 };
 
-/*
-** Returns the point of the profile at `epsilon` >= 0, rate > 0. A tail 1 - delta is below 0.86, and
-** a tail delta is below 0.5.
-*/
+/* Returns the point of the profile at `epsilon` >= 0, rate > 0. A tail 1 - delta is below 0.86, and
+** a tail delta is below 0.5. */
 static struct profile profile_at(double rate, double epsilon) {
   double mu = M_SQRT2 * sqrt(rate);
   double a = (epsilon - rate) / mu, b = epsilon / mu + rate / mu;
@@ -160,10 +144,8 @@ static struct profile profile_at(double rate, double epsilon) {
   return profile;
 }
 
-/*
-** Returns ln(delta/(1 - delta)), which increases with the rate and decreases with epsilon, and is
-** accurate for delta close to 0 and to 1.
-*/
+/* Returns ln(delta/(1 - delta)), which increases with the rate and decreases with epsilon, and is
+** accurate for delta close to 0 and to 1. */
 static double log_odds(double rate, double epsilon) {
   struct profile profile = profile_at(rate, epsilon);
   double odds = tail_log(profile.tail) - log1p(-tail_value(profile.tail));
@@ -207,11 +189,9 @@ static double rate_residual(double rate, void *pointer) {
   return log_odds(rate, equation->epsilon) - equation->target;
 }
 
-/*
-** The upper end follows from a bound: if epsilon >= rate, then delta <= exp(-(epsilon - rate)^2/(4
+/* The upper end follows from a bound: if epsilon >= rate, then delta <= exp(-(epsilon - rate)^2/(4
 ** rate))/2, because Q(A) <= exp(-A^2/2)/2. Therefore epsilon is at most rate + 2 sqrt(rate
-** ln(1/delta)).
-*/
+** ln(1/delta)). */
 double gaussian_epsilon(double rate, double delta) {
   if (!in_domain(rate, 0.0) || !(delta > 0.0 && delta < 1.0)) return NAN;
   if (rate == 0.0) return 0.0;
@@ -222,12 +202,10 @@ double gaussian_epsilon(double rate, double delta) {
   return root_between(epsilon_residual, &equation, 0.0, high);
 }
 
-/*
-** Two bounds on delta give rates below the root: that of gaussian_epsilon(), and delta <= mu/sqrt(2
+/* Two bounds on delta give rates below the root: that of gaussian_epsilon(), and delta <= mu/sqrt(2
 ** pi). `low` is half of the larger rate, so that a rounding error cannot lift it above the root.
 ** The bounds are sharp up to a moderate factor, so a few multiplications by 4 give a rate `high`
-** above the root.
-*/
+** above the root. */
 double gaussian_rate(double epsilon, double delta) {
   if (!in_domain(0.0, epsilon) || epsilon == INFINITY || !(delta > 0.0 && delta < 1.0)) return NAN;
   struct equation equation = {0.0, epsilon, log(delta) - log1p(-delta)};
@@ -259,11 +237,9 @@ double gaussian_rate_beside(double epsilon, double delta, double slack) {
   return reserved < 0.5 * delta ? gaussian_rate(epsilon, delta - reserved) : NAN;
 }
 
-/*
-** Returns the slack that lowers the rate by one part in 2^43. Near this delta, the rate is
+/* Returns the slack that lowers the rate by one part in 2^43. Near this delta, the rate is
 ** proportional to delta^p for some p between 0 and 2, which a difference quotient gives to a few
-** digits.
-*/
+** digits. */
 static double free_slack(double epsilon, double delta, double rate) {
   const double step = 0x1p-20;
   double power = (1.0 - gaussian_rate(epsilon, delta * (1.0 - step)) / rate) / step;
@@ -275,10 +251,8 @@ double gaussian_slack_beside(double epsilon, double delta, double rate) {
   double most = gaussian_rate(epsilon, delta);
   double low = free_slack(epsilon, delta, most), high = most / rate * GAUSSIAN_DRAW_SLACK;
   if (!(low > 0.0) || !(high < INFINITY)) return NAN;
-  /*
-  ** If more slack is set aside, fewer draws fit into the rest of the budget. The loop finds the
-  ** largest slack that the draws of the remaining budget can use up.
-  */
+  /* If more slack is set aside, fewer draws fit into the rest of the budget. The loop finds the
+  ** largest slack that the draws of the remaining budget can use up. */
   for (int i = 0; i < 128 && low < high; i++) {
     double middle = sqrt(low) * sqrt(high);
     double draws = gaussian_rate_beside(epsilon, delta, middle) / rate;

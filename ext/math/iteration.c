@@ -1,8 +1,6 @@
-/*
-** iteration.c: see iteration.h.
+/* iteration.c: see iteration.h.
 ** Tests: tests/math/test_iteration.c, tests/papers/test_papers_tables.py,
-** tests/papers/test_papers_sgd.py, tests/papers/test_papers_accuracy.py
-*/
+** tests/papers/test_papers_sgd.py, tests/papers/test_papers_accuracy.py */
 #include "math/iteration.h"
 
 #include <float.h>
@@ -39,10 +37,8 @@ double lipschitz_gaussian_rdp(double alpha, double sensitivity, double sigma1, d
   return gaussian_divergence(alpha, scaled_over(scaled(sensitivity), sigma));
 }
 
-/*
-** With L = lipschitz and s = -2 ln L, this is (e^s - 1)/(e^((terms+1) s) - 1), for s > 0 in a form
-** with negative exponents, which cannot overflow.
-*/
+/* With L = lipschitz and s = -2 ln L, this is (e^s - 1)/(e^((terms+1) s) - 1), for s > 0 in a form
+** with negative exponents, which cannot overflow. */
 struct scaled inverse_geometric(double lipschitz, double terms) {
   if (terms == 0.0) return scaled(1.0);
   if (lipschitz == 0.0) return scaled(0.0);
@@ -53,10 +49,8 @@ struct scaled inverse_geometric(double lipschitz, double terms) {
   return scaled_times(ratio, scaled_exp(-terms * s));
 }
 
-/*
-** Equation (2) for the path whose moves are proportional to L^(2i): alpha/2
-** (distance/sigma)^2/sum_{j=1}^r L^(-2j), where r = steps.
-*/
+/* Equation (2) for the path whose moves are proportional to L^(2i): alpha/2
+** (distance/sigma)^2/sum_{j=1}^r L^(-2j), where r = steps. */
 double path_iteration_rdp(double alpha, double distance, double sigma, double lipschitz,
                           double steps) {
   if (distance == 0.0 || lipschitz == 0.0) return 0.0;
@@ -110,10 +104,8 @@ double sgd_contraction(double eta, double beta, double rho) {
   return fmax(fabs(fma(-eta, rho, 1.0)), fabs(fma(-eta, beta, 1.0)));
 }
 
-/*
-** Returns 2 - eta (beta + rho) to full relative precision, with the rounding errors of the sum and
-** of the product.
-*/
+/* Returns 2 - eta (beta + rho) to full relative precision, with the rounding errors of the sum and
+** of the product. */
 static double step_margin(double eta, double beta, double rho) {
   double sum = beta + rho;
   double back = sum - beta;
@@ -121,11 +113,9 @@ static double step_margin(double eta, double beta, double rho) {
   return fma(-eta, sum, 2.0) - eta * sum_low;
 }
 
-/*
-** 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) - eta), a sum of
+/* 1 - 2 eta beta rho/(beta + rho) = (1 - eta rho)^2 + eta rho^2 (2/(beta + rho) - eta), a sum of
 ** two terms >= 0. The tolerance of 8 DBL_EPSILON accepts an eta that is 2/(beta + rho) rounded to a
-** double.
-*/
+** double. */
 double printed_contraction(double eta, double beta, double rho) {
   double margin = step_margin(eta, beta, rho);
   if (!(margin >= -8.0 * DBL_EPSILON)) return NAN;
@@ -166,10 +156,8 @@ double sgd_rate_printed(const struct sgd *sgd) {
   return isnan(lipschitz) ? lipschitz : scaled_value(printed_rate(sgd, lipschitz));
 }
 
-/*
-** The path of Theorem 4 begins after the gradient of step i, when the two points are at most 2 eta
-** C apart, with the noise of step i. Then it has n - i steps with Lipschitz constant L.
-*/
+/* The path of Theorem 4 begins after the gradient of step i, when the two points are at most 2 eta
+** C apart, with the noise of step i. Then it has n - i steps with Lipschitz constant L. */
 static double path_rate(const struct sgd *sgd, contraction *step) {
   double lipschitz = step(sgd->eta, sgd->beta, sgd->rho);
   if (isnan(lipschitz)) return lipschitz;
@@ -204,10 +192,8 @@ double gaussian_log_hockey_stick(double epsilon, double distance) {
   if (epsilon == INFINITY || distance == 0.0) return -INFINITY;
   if (distance > 1e150) return epsilon / distance < 0.5 * distance ? 0.0 : -INFINITY;
   if (distance > 1e-30) return gaussian_log_delta(0.5 * distance * distance, epsilon);
-  /*
-  ** At such a small distance, if epsilon and the distance both grow by a factor, the divergence
-  ** grows by the same factor, up to a relative error of 1e-28.
-  */
+  /* At such a small distance, if epsilon and the distance both grow by a factor, the divergence
+  ** grows by the same factor, up to a relative error of 1e-28. */
   int exponent;
   double near = ldexp(frexp(distance, &exponent), -100);
   double far = ldexp(epsilon, -100 - exponent);
@@ -221,9 +207,8 @@ double gaussian_hockey_stick(double epsilon, double distance) {
   return exp(gaussian_log_hockey_stick(epsilon, distance));
 }
 
-/*
-** 2C/noise, the largest distance by which the differing record can move x, in units of the noise.
-*/
+/* 2C/noise, the largest distance by which the differing record can move x, in units of the
+** noise. */
 static double first_distance(const struct sgd *sgd) {
   return 2.0 * (sgd->lipschitz_loss / sgd->noise);
 }
@@ -236,11 +221,9 @@ static double later_distance(const struct sgd *sgd, double lipschitz) {
   return scaled_value(scaled_over(moved, noise));
 }
 
-/*
-** Theorems 3 (Laplace) and 4 (Gaussian) and their refinements differ in two functions: the
+/* Theorems 3 (Laplace) and 4 (Gaussian) and their refinements differ in two functions: the
 ** hockey-stick divergence of the noise and the contraction of a gradient step. In both theorems 0^0
-** is 1.
-*/
+** is 1. */
 struct chain {
   log_hockey_stick *stick;
   contraction *step;
@@ -256,17 +239,13 @@ static double product_bound(const struct sgd *sgd, double epsilon, struct chain 
   return exp(first + after * chain.stick(epsilon, later_distance(sgd, lipschitz)));
 }
 
-/*
-** iterated_bound() computes a new contraction coefficient for so many steps, in at most a second,
-** and then keeps the last one: coefficients only decrease, so the bound stays valid.
-*/
+/* iterated_bound() computes a new contraction coefficient for so many steps, in at most a second,
+** and then keeps the last one: coefficients only decrease, so the bound stays valid. */
 #define REFINED_STEPS 1000000
 
-/*
-** Repeats d <- d g(d) for each step after step i, where g(d) is the contraction coefficient of the
+/* Repeats d <- d g(d) for each step after step i, where g(d) is the contraction coefficient of the
 ** step at mixing_epsilon(epsilon, d), and d g(d) increases with d. Logarithms are added with
-** compensation (Kahan), so that many coefficients close to 1 lose no digits.
-*/
+** compensation (Kahan), so that many coefficients close to 1 lose no digits. */
 static double iterated_bound(const struct sgd *sgd, double epsilon, struct chain chain) {
   double lipschitz = chain.step(sgd->eta, sgd->beta, sgd->rho);
   if (isnan(lipschitz)) return lipschitz;

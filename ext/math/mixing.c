@@ -1,7 +1,5 @@
-/*
-** mixing.c: see mixing.h.
-** Tests: tests/math/test_mixing.c, tests/math/test_mechanisms_accuracy.py
-*/
+/* mixing.c: see mixing.h.
+** Tests: tests/math/test_mixing.c, tests/math/test_mechanisms_accuracy.py */
 #include "math/mixing.h"
 
 #include <math.h>
@@ -39,10 +37,8 @@ static double mixed_ratio(double gamma, double epsilon) {
   return exp(-epsilon) - gamma * expm1(-epsilon);
 }
 
-/*
-** The new delta is gamma (1 - ratio (1 - delta)) with ratio = mixed_ratio(gamma, epsilon), and 1 -
-** ratio = (1 - gamma)(1 - e^-epsilon) avoids cancellation.
-*/
+/* The new delta is gamma (1 - ratio (1 - delta)) with ratio = mixed_ratio(gamma, epsilon), and 1 -
+** ratio = (1 - gamma)(1 - e^-epsilon) avoids cancellation. */
 struct amplified amplify_doeblin(double gamma, double epsilon, double delta) {
   double kept = (gamma - 1.0) * expm1(-epsilon) + mixed_ratio(gamma, epsilon) * delta;
   return (struct amplified){mixed_epsilon(gamma, epsilon), gamma * kept};
@@ -55,10 +51,8 @@ struct amplified amplify_ultra(double gamma, double epsilon, double delta) {
 
 /* ---- coefficients of a kernel ---------------------------------------------------------------- */
 
-/*
-** Each sum consists of so many partial sums, which the compiler can add with vector instructions.
-** The order of additions is fixed, so the results do not depend on the compiler.
-*/
+/* Each sum consists of so many partial sums, which the compiler can add with vector instructions.
+** The order of additions is fixed, so the results do not depend on the compiler. */
 #define LANES 8
 
 static double lanes_total(const double lane[LANES]) {
@@ -102,10 +96,8 @@ static void column_range(const struct kernel *kernel, size_t column, double *low
   }
 }
 
-/*
-** The sum of K(x0,y) - min_x K(x,y) over all y, where x0 is the first row, is 1 - sum_y min_x
-** K(x,y), but loses no digits by cancellation.
-*/
+/* The sum of K(x0,y) - min_x K(x,y) over all y, where x0 is the first row, is 1 - sum_y min_x
+** K(x,y), but loses no digits by cancellation. */
 double kernel_doeblin(const struct kernel *kernel) {
   double sum = 0.0;
   for (size_t y = 0; y < kernel->columns; y++) {
@@ -127,10 +119,8 @@ double kernel_ultra(const struct kernel *kernel) {
   return largest;
 }
 
-/*
-** The number e^epsilon - 1 as two factors, by which a small probability is multiplied in turn, so
-** that nothing overflows.
-*/
+/* The number e^epsilon - 1 as two factors, by which a small probability is multiplied in turn, so
+** that nothing overflows. */
 struct excess {
   double first, second;
 };
@@ -142,10 +132,8 @@ static struct excess excess_of(double epsilon) {
   return (struct excess){half, half};
 }
 
-/*
-** Returns sum_y [weight a(y) - (weight + excess) b(y)]_+, each term as weight (a(y) - b(y)) -
-** excess b(y), which loses no digits if excess is small.
-*/
+/* Returns sum_y [weight a(y) - (weight + excess) b(y)]_+, each term as weight (a(y) - b(y)) -
+** excess b(y), which loses no digits if excess is small. */
 static double positive_part(const double *a, const double *b, size_t columns, double weight,
                             struct excess excess) {
   double lane[LANES] = {0.0};
@@ -187,19 +175,15 @@ double kernel_worst_delta(const struct kernel *kernel, double epsilon, double de
 
 /* ---- a kernel after a mechanism -------------------------------------------------------------- */
 
-/*
-** Two mixtures P and Q of the same two rows of a kernel at one output: density = Q, difference =
-** P/Q - 1, loss = ln(P/Q).
-*/
+/* Two mixtures P and Q of the same two rows of a kernel at one output: density = Q, difference =
+** P/Q - 1, loss = ln(P/Q). */
 struct mixture {
   double density, difference, loss;
 };
 
-/*
-** Returns f(d) = (1+d)^a - 1 - a d >= 0 with a = alpha and d = P/Q - 1; for small d the binomial
+/* Returns f(d) = (1+d)^a - 1 - a d >= 0 with a = alpha and d = P/Q - 1; for small d the binomial
 ** series from its quadratic term on. The sum of Q f(d) is the moment minus 1, because that of Q d
-** is 0.
-*/
+** is 0. */
 static double moment_term(double alpha, const struct mixture *mixture) {
   double d = mixture->difference;
   if (alpha * fabs(d) > 0.5) return expm1(alpha * mixture->loss) - alpha * d;
@@ -211,11 +195,9 @@ static double moment_term(double alpha, const struct mixture *mixture) {
   return sum;
 }
 
-/*
-** Computes the mixtures of rows i and j. The difference of two rows that are almost equal can be as
+/* Computes the mixtures of rows i and j. The difference of two rows that are almost equal can be as
 ** small as the rounding errors of their probabilities, so the corrections in `rest` are added to
-** it.
-*/
+** it. */
 static void mix_rows(const struct kernel *kernel, const double *rest, size_t i, size_t j,
                      double epsilon, struct mixture *mixtures) {
   size_t columns = kernel->columns;
@@ -261,11 +243,9 @@ int kernel_rdp(const struct kernel *kernel, const double *rest, double epsilon, 
 
 /* ---- Renyi divergence ------------------------------------------------------------------------ */
 
-/*
-** Returns f(d)/(a - 1) with d = p/q - 1, a = alpha and f(d) = (1+d)^a - 1 - a d, which is never
+/* Returns f(d)/(a - 1) with d = p/q - 1, a = alpha and f(d) = (1+d)^a - 1 - a d, which is never
 ** negative. The moment, the sum of q (p/q)^a over all points, is 1 plus the sum of q f(d), because
-** that of q d is 0. At a = 1 this is the term of the Kullback-Leibler divergence.
-*/
+** that of q d is 0. At a = 1 this is the term of the Kullback-Leibler divergence. */
 static double divergence_term(double alpha, double d) {
   if (alpha * fabs(d) > 0.25) {
     double loss = log1p(d), excess = alpha - 1;
@@ -280,11 +260,9 @@ static double divergence_term(double alpha, double d) {
   return sum;
 }
 
-/*
-** Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count`
+/* Returns the Renyi divergence of order 1 <= alpha <= infinity of two distributions on `count`
 ** points: infinity if p is positive at a point where q is 0. The relative error is at most 1e-12,
-** unless p and q differ by no more than the rounding errors of their probabilities.
-*/
+** unless p and q differ by no more than the rounding errors of their probabilities. */
 static double finite_rdp(const double *p, const double *q, size_t count, double alpha) {
   double most = 0, sum = 0;
   for (size_t i = 0; i < count; i++) {
@@ -320,10 +298,8 @@ double kernels_hockey_stick(const struct kernel *first, const struct kernel *sec
   return largest;
 }
 
-/*
-** The largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A of the first kernel
-** and D of the second.
-*/
+/* The largest sum_y [base(y) + delta (A(y) - order D(y))]_+ over all states A of the first kernel
+** and D of the second. */
 static double worst_ends(const struct kernel *first, const struct kernel *second,
                          const double *base, double delta, double order) {
   size_t columns = first->columns;
@@ -387,10 +363,8 @@ static double least_epsilon(const struct two_states *pair, double low) {
   }
 }
 
-/*
-** In the worst case the inputs are two states. Most pairs do not raise the result: one evaluation
-** each.
-*/
+/* In the worst case the inputs are two states. Most pairs do not raise the result: one evaluation
+** each. */
 double kernel_worst_epsilon(const struct kernel *kernel, double epsilon, double delta,
                             double delta_out) {
   size_t columns = kernel->columns;

@@ -1,8 +1,6 @@
-/*
-** numeric.c: finds roots by Brent's method (GSL). The iteration ends when the bracket is as short
+/* numeric.c: finds roots by Brent's method (GSL). The iteration ends when the bracket is as short
 ** as the spacing of doubles allows.
-** Tests: tests/math/test_gaussian.c, tests/papers/test_papers_accuracy.py
-*/
+** Tests: tests/math/test_gaussian.c, tests/papers/test_papers_accuracy.py */
 #include "math/numeric.h"
 
 #include <float.h>
@@ -12,17 +10,13 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
-/*
-** The largest number of steps. Brent's method usually takes ten to twenty steps. If both ends have
+/* The largest number of steps. Brent's method usually takes ten to twenty steps. If both ends have
 ** the same order of magnitude, bisection takes about 64 steps. In the worst case, Brent's method
-** takes a small multiple of this number.
-*/
+** takes a small multiple of this number. */
 #define STEPS 400
 
-/*
-** The solver's state is on the stack, so finding a root needs no memory from the heap. STATE is its
-** size in units of max_align_t.
-*/
+/* The solver's state is on the stack, so finding a root needs no memory from the heap. STATE is its
+** size in units of max_align_t. */
 #define STATE 16
 
 double root_between(double (*function)(double, void *), void *parameters, double low, double high) {

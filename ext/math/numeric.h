@@ -1,11 +1,9 @@
-/*
-** numeric.h: tools of this folder: products and quotients of non-negative numbers whose
+/* numeric.h: tools of this folder: products and quotients of non-negative numbers whose
 ** intermediate results do not overflow or underflow, and roots of a function of one variable.
 **
 ** A scaled number is mantissa * 2^exponent. The mantissa is in [1/2, 1), or 0, or infinity. Every
 ** operation rounds once. The relative error of a formula therefore depends on the number of its
-** factors and not on their size. Only scaled_value() can overflow to infinity or underflow to 0.
-*/
+** factors and not on their size. Only scaled_value() can overflow to infinity or underflow to 0. */
 #ifndef DIFFUSE_MATH_NUMERIC_H
 #define DIFFUSE_MATH_NUMERIC_H
 
@@ -57,10 +55,8 @@ static inline struct scaled scaled_root(struct scaled a) {
   return root;
 }
 
-/*
-** Returns e^x for any x. Returns infinity for x > 100000 and 0 for x < -100000. Beyond these
-** limits, even the product of e^x and a few doubles is outside the range of doubles.
-*/
+/* Returns e^x for any x. Returns infinity for x > 100000 and 0 for x < -100000. Beyond these
+** limits, even the product of e^x and a few doubles is outside the range of doubles. */
 static inline struct scaled scaled_exp(double x) {
   const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
   if (x > 1e5) return scaled((double)INFINITY);
@@ -79,11 +75,9 @@ static inline double scaled_value(struct scaled a) {
 
 /* ---- roots ----------------------------------------------------------------------------------- */
 
-/*
-** Returns a root of `function` in [low, high]. At low and high the values of `function` must be
+/* Returns a root of `function` in [low, high]. At low and high the values of `function` must be
 ** finite and must have opposite signs or be zero. Otherwise root_between() returns NaN.
-** root_between() allocates no memory.
-*/
+** root_between() allocates no memory. */
 double root_between(double (*function)(double, void *), void *parameters, double low, double high);
 
 #endif

@@ -1,18 +1,14 @@
-/*
-** pure_mechanisms.c: see pure_mechanisms.h.
+/* pure_mechanisms.c: see pure_mechanisms.h.
 ** Tests: tests/math/test_laplace.c, tests/papers/test_papers_accuracy.py,
-** tests/math/test_mechanisms_accuracy.py
-*/
+** tests/math/test_mechanisms_accuracy.py */
 #include "math/pure_mechanisms.h"
 
 #include <math.h>
 
 #include "math/numeric.h"
 
-/*
-** Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose up to eleven
-** digits, because it computes the difference e^x - 1 - x directly for every |x| above 0.002.
-*/
+/* Returns 2 (e^x - 1 - x)/x^2, which is 1 at x = 0. gsl_sf_exprel_2() would lose up to eleven
+** digits, because it computes the difference e^x - 1 - x directly for every |x| above 0.002. */
 static double exponential_remainder(double x) {
   if (fabs(x) > 1.0) return 2.0 * (expm1(x) - x) / x / x;
   double sum = 0.0;
@@ -22,11 +18,9 @@ static double exponential_remainder(double x) {
   return 1.0 + sum;
 }
 
-/*
-** Returns r(z), the divergence of order a = alpha at a distance of z scales: in the paper
+/* Returns r(z), the divergence of order a = alpha at a distance of z scales: in the paper
 ** ln(g)/(a-1) with g = a/(2a-1) e^(z(a-1)) + (a-1)/(2a-1) e^(-za). For z(a-1) >= 1, g is divided by
-** its larger exponential; otherwise g - 1 is a sum of positive terms.
-*/
+** its larger exponential; otherwise g - 1 is a sum of positive terms. */
 static double divergence(double alpha, double z) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(z)) return z;
@@ -50,10 +44,8 @@ static double rate_missing(double z, void *rate) {
   return divergence(1.0, z) - *(double *)rate;
 }
 
-/*
-** The upper end follows from two bounds: z + e^-z - 1 is at least z^2/3 for z <= 1, and z - 1 for
-** every z.
-*/
+/* The upper end follows from two bounds: z + e^-z - 1 is at least z^2/3 for z <= 1, and z - 1 for
+** every z. */
 double laplace_distance(double rate) {
   return root_between(rate_missing, &rate, 0.0,
                       rate < 0.25 ? sqrt(3.0 * rate) : (rate + 1.0) * (1.0 + 0x1p-50));
@@ -61,12 +53,10 @@ double laplace_distance(double rate) {
 
 /* ---- discrete -------------------------------------------------------------------------------- */
 
-/*
-** Returns ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b and gap = k^2 - 1. For ky < 0.25 it is
+/* Returns ln(sinh(ky)/(ky)) - ln(sinh(y)/y) for k = 1 + 2b and gap = k^2 - 1. For ky < 0.25 it is
 ** the series sum_m c_m y^2m (k^2m - 1), where c_m = 4^m B_2m/(2m (2m)!) and B_2m is a Bernoulli
 ** number; k^2m - 1 is gap times a sum of powers, so nothing cancels. For larger ky it is a sum of
-** three terms of the order of b, which lose few digits by cancellation.
-*/
+** three terms of the order of b, which lose few digits by cancellation. */
 static double sinh_gain(double b, double gap, double y) {
   static const double c[] = {1 / 6.0,      -1 / 180.0,          1 / 2835.0,     -1 / 37800.0,
                              1 / 467775.0, -691 / 3831077250.0, 2 / 127702575.0};
@@ -80,16 +70,14 @@ static double sinh_gain(double b, double gap, double y) {
   return gap * sum;
 }
 
-/*
-** Let a be the order, s the sensitivity and t the scale. With h = 1/t, p = e^-h, z = s h, b = a -
+/* Let a be the order, s the sensitivity and t the scale. With h = 1/t, p = e^-h, z = s h, b = a -
 ** 1, k = 2a - 1, the moment of the privacy loss is
 **     e^(b r) = 1 + tanh(h/2) ((e^(bz) - 1)(1 - e^(-az))/(1 - p) + e^(-z/2) (D(k) - D(1))),
 **     D(k) = sinh((s-1) k h/2)/sinh(k h/2).
 ** This form follows because the outcomes y and s - y have opposite privacy losses l and -l: each
 ** such pair adds 4 e^(-z/2) sinh(b l/2) sinh(a l/2) to the moment. All terms are positive, so
 ** nothing cancels. For bz >= 1 the function uses the sum of exponentials instead and divides it by
-** the largest exponential.
-*/
+** the largest exponential. */
 double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   double h = 1.0 / scale, z = sensitivity / scale, rest = (sensitivity - 1.0) / scale;
   double b = alpha - 1.0, k = alpha + b, p = exp(-h);
@@ -105,20 +93,17 @@ double discrete_laplace_rdp(double alpha, double sensitivity, double scale) {
   return log1p(tanh(h / 2.0) * (outer + inner)) / b;
 }
 
-/*
-** The derivative r'(z) for finite alpha, up to a factor that depends on alpha only. It is 0 at z =
-** 0 and increases.
-*/
+/* The derivative r'(z) for finite alpha, up to a factor that depends on alpha only. It is 0 at z =
+** 0 and increases. */
 static double slope(double alpha, double z) {
   double exponent = -z * alpha - z * (alpha - 1.0);
   return -expm1(exponent) / (1.0 + (alpha - 1.0) / alpha * exp(exponent));
 }
 
-/*
-** Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity, near <= far, and the noises
+/* Minimises F(s) = r(s/near) + r((D-s)/far), where D = sensitivity, near <= far, and the noises
 ** cover the distances s and D - s. F' increases and has its zero in (0, D/2], which bisection finds
-** down to neighbouring doubles. F is flat at its minimum, so its value there is as accurate as r.
-*/
+** down to neighbouring doubles. F is flat at its minimum, so its value there is as accurate as
+** r. */
 double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, double scale2) {
   double near = fmin(scale1, scale2), far = fmax(scale1, scale2);
   if (isinf(alpha) || sensitivity == 0.0) return sensitivity / far;
@@ -137,12 +122,10 @@ double iterated_laplace_rdp(double alpha, double sensitivity, double scale1, dou
   return divergence(alpha, high / near) + divergence(alpha, (sensitivity - high) / far);
 }
 
-/*
-** Let a be the larger scale, b the smaller scale and u = |x| (1/b - 1/a). The density is
+/* Let a be the larger scale, b the smaller scale and u = |x| (1/b - 1/a). The density is
 ** e^(-|x|/a)/(2(a+b)) (1 + (|x|/a) (1 - e^-u)/u). The formula that the paper prints for a != b is a
 ** difference of two densities, which become equal as a -> b. The formula here has no such
-** cancellation.
-*/
+** cancellation. */
 double laplace2_density(double x, double scale1, double scale2) {
   double a = fmax(scale1, scale2), b = fmin(scale1, scale2);
   double distance = fabs(x) / a;
@@ -154,14 +137,12 @@ double laplace2_density(double x, double scale1, double scale2) {
   return scaled_value(scaled_times(peak, tail));
 }
 
-/*
-** Returns ln P(S > x) for x >= 0, where S is the sum of n = `terms` noises of scale 1. S is the
+/* Returns ln P(S > x) for x >= 0, where S is the sum of n = `terms` noises of scale 1. S is the
 ** difference of two gamma variables of shape n. Each of them is the time of the n-th event of a
 ** Poisson process. S exceeds x if the first process has fewer than n events up to the time x + T,
 ** where T is the time of the n-th event of the second process. The first process has i events up to
 ** x with probability e^-x x^i/i!. After x, it has j further events up to x + T with probability C(n
-** - 1 + j, j) 2^-(n + j).
-*/
+** - 1 + j, j) 2^-(n + j). */
 static double log_sum_tail(int terms, double x) {
   double sum = 0.0, beyond = 0.0, after = ldexp(1.0, -terms), before = 1.0;
   double shares[100];
@@ -209,11 +190,9 @@ double laplace_log_hockey_stick(double epsilon, double distance) {
 
 /* ---- randomized response --------------------------------------------------------------------- */
 
-/*
-** With a = alpha, e = epsilon and the divergence r, the moment e^((a-1) r) is (exp(a e) + exp((1-a)
+/* With a = alpha, e = epsilon and the divergence r, the moment e^((a-1) r) is (exp(a e) + exp((1-a)
 ** e))/(1 + exp(e)) = 1 + 2 sinh(a e/2) sinh((a-1) e/2)/cosh(e/2). For (a-1) e >= 1 the function
-** divides the moment by its largest exponential.
-*/
+** divides the moment by its largest exponential. */
 double response_rdp(double alpha, double epsilon) {
   double excess = alpha - 1.0;
   if (isinf(alpha) || isinf(epsilon)) return epsilon;
@@ -231,10 +210,8 @@ static double response_missing(double epsilon, void *rate) {
   return epsilon * tanh(epsilon / 2.0) - *(double *)rate;
 }
 
-/*
-** The upper end follows from two bounds: e tanh(e/2) is at least e^2/3 for e <= 2, and 2e/3 for e
-** >= 2.
-*/
+/* The upper end follows from two bounds: e tanh(e/2) is at least e^2/3 for e <= 2, and 2e/3 for e
+** >= 2. */
 double response_epsilon(double rate) {
   return root_between(response_missing, &rate, 0.0, fmax(sqrt(3.0 * rate), 2.0 * rate));
 }
@@ -246,10 +223,8 @@ double bounded_range_rdp(double alpha, double epsilon) {
   return fmin(square, response_rdp(alpha, epsilon));
 }
 
-/*
-** The epsilon for mu = 2 z: the logit of Phi(z), times 2. With t = erf(z/sqrt(2)), Phi(z) is (1 +
-** t)/2.
-*/
+/* The epsilon for mu = 2 z: the logit of Phi(z), times 2. With t = erf(z/sqrt(2)), Phi(z) is (1 +
+** t)/2. */
 static double epsilon_of(double z) {
   double t = erf(z * M_SQRT1_2);
   return 2.0 * (log1p(t) - (t < 0.5 ? log1p(-t) : log(erfc(z * M_SQRT1_2))));
@@ -259,10 +234,8 @@ static double epsilon_missing(double z, void *epsilon) {
   return epsilon_of(z) - *(double *)epsilon;
 }
 
-/*
-** The derivative of epsilon_of() is at least its value at 0, 4 sqrt(2/pi) = 3.191... And since
-** Phi(-z) <= e^(-z^2/2)/2 <= Phi(z) e^(-z^2/2), epsilon_of(z) is at least z^2.
-*/
+/* The derivative of epsilon_of() is at least its value at 0, 4 sqrt(2/pi) = 3.191... And since
+** Phi(-z) <= e^(-z^2/2)/2 <= Phi(z) e^(-z^2/2), epsilon_of(z) is at least z^2. */
 double bounded_range_gaussian_rate(double epsilon) {
   double z = root_between(epsilon_missing, &epsilon, 0.0, fmin(epsilon / 3.19, sqrt(epsilon)));
   return 2.0 * z * z;

@@ -111,15 +111,13 @@ static double set_slopes(struct objective *objective) {
   return most;
 }
 
-/*
-** For Gaussian noise the w_A add up to 1, and f is convex. The iteration q_A <- q_A sqrt(g_A/f),
+/* For Gaussian noise the w_A add up to 1, and f is convex. The iteration q_A <- q_A sqrt(g_A/f),
 ** with g_A the slope of -f in q_A, is monotone: by Cauchy-Schwarz
 **
 **     1/p_B(q') <= sum over A of q_A^2 (n(B)/n(A)) / (p_B(q)^2 q'_A)
 **
 ** with equality at q' = q, so f(q') <= sum over A of q_A^2 g_A/q'_A, which is least at the update.
-** Read backwards, the same inequality bounds the best f from below: f^2 / max g_A.
-*/
+** Read backwards, the same inequality bounds the best f from below: f^2 / max g_A. */
 static void minimise(struct objective *objective, double *q) {
   int count = objective->ways->count;
   for (int a = 0; a < count; a++) q[a] = 1.0 / count;
@@ -206,10 +204,8 @@ int shares_multipliers(const struct ways *ways, int in_sum_norm, int *multiplier
 
 /* ---- variances ------------------------------------------------------------------------------- */
 
-/*
-** For a measured programme: sets precisions[i] to p_B of table i, and variances[i] to the variance
-** of each cell of the published table i, in units of v. Returns 1, or 0 if memory runs out.
-*/
+/* For a measured programme: sets precisions[i] to p_B of table i, and variances[i] to the variance
+** of each cell of the published table i, in units of v. Returns 1, or 0 if memory runs out. */
 static int shares_variances(const struct ways *ways, int in_sum_norm, double *precisions,
                             double *variances) {
   struct pairs pairs;
@@ -232,8 +228,7 @@ static int shares_variances(const struct ways *ways, int in_sum_norm, double *pr
 
 /* ---- published tables that agree ------------------------------------------------------------- */
 
-/*
-** Makes the tables of a programme agree. This is post-processing of the noisy coordinates, so it
+/* Makes the tables of a programme agree. This is post-processing of the noisy coordinates, so it
 ** costs no privacy.
 **
 ** The result is the generalised least-squares estimate of all tables from the measured ones. Let
@@ -250,13 +245,10 @@ static int shares_variances(const struct ways *ways, int in_sum_norm, double *pr
 **
 ** tables[] has one number for each cell of all tables (struct cross_table, first). On entry, the
 ** cells of a measured table hold w_A Y_A, and all other cells hold 0. On return, they hold the
-** published tables. `precisions` holds p_B for each table.
-*/
+** published tables. `precisions` holds p_B for each table. */
 
-/*
-** One attribute of a table: cell = (outer * size + key) * inner + rest, with the key of the
-** attribute in the middle.
-*/
+/* One attribute of a table: cell = (outer * size + key) * inner + rest, with the key of the
+** attribute in the middle. */
 struct axis {
   int outer, size, inner;
 };
@@ -338,10 +330,8 @@ static void reconcile_tables(const struct ways *ways, const double *precisions, 
 
 /* ---- estimates ------------------------------------------------------------------------------- */
 
-/*
-** Returns S^2 (ways.h), or the square of the sum of the multipliers in the sum norm: the noise of
-** one count that is released alone has 1/S^2 of the variance of a coordinate.
-*/
+/* Returns S^2 (ways.h), or the square of the sum of the multipliers in the sum norm: the noise of
+** one count that is released alone has 1/S^2 of the variance of a coordinate. */
 static double square_of(const struct layout *shape) {
   double sum = (double)ways_sum(shape->ways);
   return shape->is_l1 ? sum * sum : (double)ways_square(shape->ways);
@@ -356,11 +346,9 @@ int estimate_parts(const struct layout *shape, double *parts) {
   return done;
 }
 
-/*
-** Sets numbers[cell * components + component] to the published tables (estimate.h). A measured
+/* Sets numbers[cell * components + component] to the published tables (estimate.h). A measured
 ** table A enters as w_A Y_A, where w_A = m^2/S^2 and Y_A is its coordinates divided by the
-** multiplier m.
-*/
+** multiplier m. */
 static int reconcile(const struct reading *reading, const int64_t *values, double *numbers) {
   const struct ways *ways = reading->shape->ways;
   size_t count = (size_t)ways->count, components = (size_t)reading->shape->components;

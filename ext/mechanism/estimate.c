@@ -1,7 +1,5 @@
-/*
-** estimate.c: see estimate.h.
-** Tests: tests/mechanism/test_estimate.c, tests/release/test_series_figures.py
-*/
+/* estimate.c: see estimate.h.
+** Tests: tests/mechanism/test_estimate.c, tests/release/test_series_figures.py */
 #include "mechanism/estimate.h"
 
 #include <math.h>
@@ -95,10 +93,8 @@ struct estimate estimate_mixed(const struct reading *reading, const struct estim
 
 /* ---- sums: counts, vectors, bins, keys ------------------------------------------------------- */
 
-/*
-** OU noise shrinks the value towards the centre. The interval is that of the coordinate before it
-** shrinks, because it holds the true sum.
-*/
+/* OU noise shrinks the value towards the centre. The interval is that of the coordinate before it
+** shrinks, because it holds the true sum. */
 static struct estimate shown_sum(struct reading *reading, const int64_t *values, int cell,
                                  int component, int number) {
   const struct view *view = &reading->view;
@@ -144,10 +140,8 @@ double estimate_half_width(const struct reading *reading, double rows) {
   double width = mixed_half_width(reading->view.noise, stddev, reading->confidence);
   if (family->is_tree) return 2 * half * (width + 0.5 / reading->shape->bins);
   if (!reading->root) return width;
-  /*
-  ** The ends of the interval of a standard deviation are the roots of the ends of the variance's
-  ** interval. If the rows are spread evenly, the variance is half^2/3.
-  */
+  /* The ends of the interval of a standard deviation are the roots of the ends of the variance's
+  ** interval. If the rows are spread evenly, the variance is half^2/3. */
   double variance = half * half / 3;
   return published_up((sqrt(variance + width) - sqrt(fmax(variance - width, 0))) / 2);
 }
@@ -170,12 +164,10 @@ double estimate_threshold(const struct reading *reading) {
 
 /* ---- private keys ---------------------------------------------------------------------------- */
 
-/*
-** Returns the least true count for which a noisy count of at least `count` is not too rare among
+/* Returns the least true count for which a noisy count of at least `count` is not too rare among
 ** the noisy counts that reach the threshold. Let Q be the probability that the noise of a count
 ** exceeds a number. The probability is R = Q(count - true) / Q(threshold - true), which grows with
-** the true count, and the result is where R is (1 - confidence)/2. It is not below 0.
-*/
+** the true count, and the result is where R is (1 - confidence)/2. It is not below 0. */
 static double least_count(const struct reading *reading, double count, double threshold) {
   double sigma = sqrt((double)reading->view.clock), rare = log((1 - reading->confidence) / 2);
   double low = 0, high = count;
@@ -192,8 +184,7 @@ static double least_count(const struct reading *reading, double count, double th
   return low;
 }
 
-/*
-** A private key is published because its noisy count reached the threshold. Given this, the noise
+/* A private key is published because its noisy count reached the threshold. Given this, the noise
 ** of the count is no longer centred at 0: it has raised small counts. This function makes the
 ** interval of a number that depends on this count hold its confidence among published keys.
 **
@@ -206,8 +197,7 @@ static double least_count(const struct reading *reading, double count, double th
 ** above the threshold with at most the probability 1 - confidence. If it is above the threshold,
 ** the key is mostly published anyway.
 **
-** Numbers whose count is another coordinate, with noise of its own (layout.h, `selects`), stay.
-*/
+** Numbers whose count is another coordinate, with noise of its own (layout.h, `selects`), stay. */
 static void condition_on_selection(const struct reading *reading, struct estimate *estimate,
                                    double count, double threshold) {
   const struct layout *shape = reading->shape;
@@ -244,8 +234,7 @@ static int select_keys(const struct reading *reading, const int64_t *values,
 
 /* ---- points ---------------------------------------------------------------------------------- */
 
-/*
-** Moves the estimates of an OU release towards its centre, for kinds that are not linear in the
+/* Moves the estimates of an OU release towards its centre, for kinds that are not linear in the
 ** point: averages, spreads and quantiles.
 **
 ** If a radius is given, each value (a vector as a whole) moves to the nearest value within the
@@ -258,8 +247,7 @@ static int select_keys(const struct reading *reading, const int64_t *values,
 ** its noise has the variance of the noise of the value (to first order).
 **
 ** The intervals keep their ends, because they hold the true values. They grow where a value leaves
-** them.
-*/
+** them. */
 static void move_towards_centre(const struct reading *reading, struct estimate *estimates,
                                 int count) {
   const struct view *view = &reading->view;

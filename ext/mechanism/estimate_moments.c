@@ -1,8 +1,6 @@
-/*
-** estimate_moments.c: averages of numbers and of vectors, variances and standard deviations. See
+/* estimate_moments.c: averages of numbers and of vectors, variances and standard deviations. See
 ** estimate.h.
-** Tests: tests/mechanism/test_means.py, tests/mechanism/test_kinds_exact.py
-*/
+** Tests: tests/mechanism/test_means.py, tests/mechanism/test_kinds_exact.py */
 #include "mechanism/estimate.h"
 
 #include <math.h>
@@ -11,17 +9,14 @@
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/*
-** A mean is sum / rows, and is known to lie in [-limit, limit]. The sum has noise of standard
+/* A mean is sum / rows, and is known to lie in [-limit, limit]. The sum has noise of standard
 ** deviation `noise`, and the number of rows has noise of standard deviation noise / factor. The two
-** noises are independent, or sum - u rows has the same variance as if they were, for every u.
-*/
+** noises are independent, or sum - u rows has the same variance as if they were, for every u. */
 struct ratio {
   double sum, rows, noise, factor, limit;
 };
 
-/*
-** Computes the interval of a mean. For the true mean u, sum - u rows is noise alone, with the
+/* Computes the interval of a mean. For the true mean u, sum - u rows is noise alone, with the
 ** standard deviation noise sqrt(1 + (u/factor)^2). The interval holds every u for which this noise
 ** is in its central range (Fieller 1954), so it has its confidence for any number of rows. Where
 ** the first-order interval value +- z stddev is nearly the same, `low` and `high` stay. (Where the
@@ -29,8 +24,7 @@ struct ratio {
 **
 ** The condition is a quadratic inequality in u. If its leading coefficient is not above 0, or if no
 ** u in [-limit, limit] fulfils it, the number of rows says too little, and the ends are those of
-** the range or of the first-order interval.
-*/
+** the range or of the first-order interval. */
 static void fieller(const struct ratio *ratio, double z, double mean, double *low, double *high) {
   double width = z * ratio->noise, of_rows = width / ratio->factor;
   if (of_rows <= LINEAR_PART * ratio->rows && ratio->rows >= 1) return;
@@ -57,10 +51,8 @@ static struct axis axis_of(const struct contribution *question) {
                        question->high / 2 - question->low / 2, question->low, question->high};
 }
 
-/*
-** Returns the estimate of a mean, mapped to an axis. Its stddev is that of the noise to first
-** order, noise sqrt(1 + (mean/factor)^2) / rows.
-*/
+/* Returns the estimate of a mean, mapped to an axis. Its stddev is that of the noise to first
+** order, noise sqrt(1 + (mean/factor)^2) / rows. */
 static struct estimate mean_of(const struct reading *reading, int cell, int component,
                                const struct ratio *ratio, const struct axis *axis) {
   double rows = fmax(ratio->rows, 1), limit = ratio->limit;
@@ -94,11 +86,9 @@ int estimate_means(struct reading *reading, const int64_t *values, struct estima
   return reading->cells;
 }
 
-/*
-** Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2, where u is x
+/* Computes the same averages from a = sum of (1 + u)/2 and b = sum of (1 - u)/2, where u is x
 ** mapped linearly from [low, high] to [-1, 1]. The mean of u is (a - b)/(a + b). The noise of (a -
-** b) - u (a + b) = (1 - u) a - (1 + u) b has the standard deviation sigma sqrt(2) sqrt(1 + u^2).
-*/
+** b) - u (a + b) = (1 - u) a - (1 + u) b has the standard deviation sigma sqrt(2) sqrt(1 + u^2). */
 int estimate_paired_means(struct reading *reading, const int64_t *values,
                           struct estimate *estimates) {
   struct axis axis = axis_of(reading->question);
@@ -125,11 +115,9 @@ static int inside_counts(const struct reading *reading, const int64_t *values,
   return reading->cells;
 }
 
-/*
-** The average inside a spread. With Laplace noise, let a, b and c be the sums of (1 - w)^2,
+/* The average inside a spread. With Laplace noise, let a, b and c be the sums of (1 - w)^2,
 ** 2 w (1 - w) and w^2 with u = 2 w - 1, so that the sum of u is c - a, and the number of rows is
-** a + b + c. The noise of (c - a) - u (a + b + c) has the variance sigma^2 (2 + 3 u^2).
-*/
+** a + b + c. The noise of (c - a) - u (a + b + c) has the variance sigma^2 (2 + 3 u^2). */
 static int inside_averages(const struct reading *reading, const int64_t *values,
                            struct estimate *estimates) {
   struct axis axis = axis_of(reading->question);
@@ -162,10 +150,8 @@ int estimate_vector_means(struct reading *reading, const int64_t *values,
   return reading->question->size;
 }
 
-/*
-** Upper bounds on the slopes of a mean with respect to its sums, for a count with the factor 1/2
-** and for paired sums: those at the worst u, which is 1.
-*/
+/* Upper bounds on the slopes of a mean with respect to its sums, for a count with the factor 1/2
+** and for paired sums: those at the worst u, which is 1. */
 #define MEAN_SLOPE 2.23606797749979 /* sqrt(1 + 2^2) */
 #define PAIR_SLOPE 2.0              /* sqrt(0 + 2^2) */
 
@@ -194,11 +180,10 @@ struct range range_of_components(const struct contribution *question, int root) 
 
 /* ---- variances ------------------------------------------------------------------------------- */
 
-/*
-** A variance as a function of the sums of a cell. y holds the three sums, whose noises are
+/* A variance as a function of the sums of a cell. y holds the three sums, whose noises are
 ** independent and have the same variance. Sets *rows to the number of rows of y, and returns the
-** variance of u, which is x mapped to [-1, 1]. The variance depends on the ratios of the sums only.
-*/
+** variance of u, which is x mapped to [-1, 1]. The variance depends on the ratios of the sums
+** only. */
 typedef double variance_of_sums(const double y[3], double *rows);
 
 /* From the number of rows, the sum of u and the sum of 2 u^2 - 1. */
@@ -248,10 +233,8 @@ static double variance_at(const struct circle *circle, double angle, double *row
 
 #define ANGLES 32
 
-/*
-** Returns the least (sign 1) or the largest (sign -1) variance on the circle, by golden-section
-** search around the best of ANGLES points, whose variances are in `found`.
-*/
+/* Returns the least (sign 1) or the largest (sign -1) variance on the circle, by golden-section
+** search around the best of ANGLES points, whose variances are in `found`. */
 static double extreme_of(const struct circle *circle, const double *found, double sign) {
   const double step = 2 * M_PI / ANGLES, part = (sqrt(5) - 1) / 2;
   int best = 0;
@@ -276,16 +259,14 @@ static double extreme_of(const struct circle *circle, const double *found, doubl
   return sign * fmin(at_left, at_right);
 }
 
-/*
-** Sets [*low, *high] to the variances of all y' near y, as Fieller's interval does for a mean. The
+/* Sets [*low, *high] to the variances of all y' near y, as Fieller's interval does for a mean. The
 ** true sums and all their multiples have the same variance, and form a line. The noise moves y away
 ** from this line at right angles, in two dimensions. So the variance of some y' within the distance
 ** `radius` of y is the true one unless this noise, of two dimensions, is longer than the radius.
 ** The y' within the radius have the directions inside a cone around y. The gradient of the variance
 ** is nowhere 0, so the extremes are on the surface of the cone. If the cone holds points without
 ** rows, every variance is possible. If no variance in [0, 1] is possible, the first-order interval
-** stays.
-*/
+** stays. */
 static void variances_near(variance_of_sums *variance, const double y[3], double radius,
                            double *low, double *high) {
   double length = length_of(y);
@@ -313,13 +294,12 @@ static void variances_near(variance_of_sums *variance, const double y[3], double
   *high = is_possible ? clamp(most, 0, 1) : first_high;
 }
 
-/*
-** Returns the spread of a cell: the variance or the standard deviation of x. `y` holds the sums of
+/* Returns the spread of a cell: the variance or the standard deviation of x. `y` holds the sums of
 ** the cell, `value` is the estimated variance of u, and `slope` is the length of the variance's
 ** gradient with respect to the sums. Where the noise is small beside the number of rows, the
 ** variance is nearly linear, and only the noise in the direction of its gradient matters. The
-** interval of a standard deviation runs between the roots of the ends of the variance's interval.
-*/
+** interval of a standard deviation runs between the roots of the ends of the variance's
+** interval. */
 static struct estimate spread(const struct reading *reading, int cell, variance_of_sums *variance,
                               const double y[3], double value, double slope) {
   double half = reading->question->high / 2 - reading->question->low / 2, rows;
@@ -352,13 +332,11 @@ static void sums_of(const struct reading *reading, const int64_t *values, int ce
   for (int j = 0; j < 3; j++) y[j] = reading_coordinate(reading, values, cell, j);
 }
 
-/*
-** Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of (2 u^2
+/* Computes the variance of u in [-1, 1] from n = number of rows, a = sum of u and b = sum of (2 u^2
 ** - 1):
 **     w(n, a, b) = (b/n + 1)/2 - (a/n)^2.
 ** To first order, var(w) = var(n) (dw/dn)^2 + var(a) (dw/da)^2 + var(b) (dw/db)^2. The noise in n,
-** a and b has the same variance, because their factors are 1.
-*/
+** a and b has the same variance, because their factors are 1. */
 int estimate_spreads(struct reading *reading, const int64_t *values, struct estimate *estimates) {
   for (int cell = 0; cell < reading->cells; cell++) {
     double y[3], n = fmax(reading_rows(reading, values, cell), 1);
@@ -371,12 +349,10 @@ int estimate_spreads(struct reading *reading, const int64_t *values, struct esti
   return reading->cells;
 }
 
-/*
-** Computes the same variance from the means a, b and c of (1 - w)^2, 2 w (1 - w) and w^2, where u =
+/* Computes the same variance from the means a, b and c of (1 - w)^2, 2 w (1 - w) and w^2, where u =
 ** 2 w - 1. The mean of w is m = b/2 + c, and the variance of u is 4 (c - m^2). Let n be the number
 ** of rows and f = 2 m^2 - c. The slopes of the variance with respect to the three sums (n a, n b
-** and n c) are 4/n times f, f - m and f + 1 - 2 m.
-*/
+** and n c) are 4/n times f, f - m and f + 1 - 2 m. */
 int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
                              struct estimate *estimates) {
   for (int cell = 0; cell < reading->cells; cell++) {
@@ -390,10 +366,8 @@ int estimate_tripled_spreads(struct reading *reading, const int64_t *values,
   return reading->cells;
 }
 
-/*
-** Upper bounds on the slopes of a variance with respect to its sums, for counts and sums and for
-** three sums: those at the worst u, which is 1.
-*/
+/* Upper bounds on the slopes of a variance with respect to its sums, for counts and sums and for
+** three sums: those at the worst u, which is 1. */
 #define SPREAD_SLOPE 2.54950975679639 /* sqrt((2 - 1/2)^2 + 2^2 + (1/2)^2) */
 #define TRIPLE_SLOPE 4.0              /* 4 sqrt(1 + 0 + 0) */
 

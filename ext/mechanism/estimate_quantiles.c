@@ -1,9 +1,7 @@
-/*
-** estimate_quantiles.c: quantiles and bounds. See estimate.h. Quantiles come from consistent counts
+/* estimate_quantiles.c: quantiles and bounds. See estimate.h. Quantiles come from consistent counts
 ** of the nodes of a tree (sums/layout.h), whose noise is independent and has one variance.
 ** Tests: tests/mechanism/test_tree.c, tests/mechanism/test_quantiles.py,
-** tests/mechanism/test_grid.py, tests/mechanism/test_bounds.py
-*/
+** tests/mechanism/test_grid.py, tests/mechanism/test_bounds.py */
 #include "mechanism/estimate.h"
 
 #include <math.h>
@@ -17,12 +15,10 @@
 
 /* ---- consistent counts ----------------------------------------------------------------------- */
 
-/*
-** The consistent counts are the least-squares estimate (Hay, Rastogi, Miklau and Suciu 2010,
+/* The consistent counts are the least-squares estimate (Hay, Rastogi, Miklau and Suciu 2010,
 ** section 4), and thus the best linear unbiased one. A pass upward combines the count of each node
 ** with the counts of its children. A pass downward divides the remaining difference between
-** siblings.
-*/
+** siblings. */
 
 static double sum_of(const double *values, int count) {
   double sum = 0;
@@ -35,11 +31,9 @@ static int children_of(struct tree tree, int level) {
   return 1 << (tree_bits(tree, level + 1) - tree_bits(tree, level));
 }
 
-/*
-** The upward pass sets best[] of each node to the best estimate that follows from the counts of
+/* The upward pass sets best[] of each node to the best estimate that follows from the counts of
 ** this node and of all nodes below it. The variance v of this estimate depends only on the level.
-** For leaves v is 1. For a node with c children of variance w, 1/v = 1 + 1/(c w).
-*/
+** For leaves v is 1. For a node with c children of variance w, 1/v = 1 + 1/(c w). */
 static void pass_upward(double *best, struct tree tree) {
   double variance = 1;
   for (int level = tree.levels - 1; level >= 1; level--) {
@@ -53,10 +47,8 @@ static void pass_upward(double *best, struct tree tree) {
   }
 }
 
-/*
-** The downward pass divides the difference between a parent and the sum of its children equally
-** between the children.
-*/
+/* The downward pass divides the difference between a parent and the sum of its children equally
+** between the children. */
 static void pass_downward(double *best, struct tree tree) {
   for (int level = 1; level < tree.levels; level++) {
     int many = children_of(tree, level), count = 1 << tree_bits(tree, level);
@@ -69,10 +61,8 @@ static void pass_downward(double *best, struct tree tree) {
   }
 }
 
-/*
-** Sets leaves[0 .. 2^bits - 1] to the consistent counts of the leaves. Returns 1, or 0 if memory
-** runs out.
-*/
+/* Sets leaves[0 .. 2^bits - 1] to the consistent counts of the leaves. Returns 1, or 0 if memory
+** runs out. */
 static int tree_leaves(const double *nodes, struct tree tree, double *leaves) {
   size_t count = (size_t)tree_level(tree, tree.levels + 1);
   double *best = malloc(sizeof *best * count);
@@ -85,18 +75,15 @@ static int tree_leaves(const double *nodes, struct tree tree, double *leaves) {
   return 1;
 }
 
-/*
-** Sets below[level] to the variance of the best estimate of a node of this level that follows from
-** the counts of the node and of all nodes below it (see pass_upward()).
-*/
+/* Sets below[level] to the variance of the best estimate of a node of this level that follows from
+** the counts of the node and of all nodes below it (see pass_upward()). */
 static void variances_below(struct tree tree, double *below) {
   below[tree.levels] = 1;
   for (int level = tree.levels - 1; level >= 1; level--)
     below[level] = 1 / (1 + 1 / (children_of(tree, level) * below[level + 1]));
 }
 
-/*
-** Returns the standard deviation of the rank of the q-quantile if this quantile lies at `place` and
+/* Returns the standard deviation of the rank of the q-quantile if this quantile lies at `place` and
 ** the nodes have variance 1. This is the standard deviation of
 **     (1 - q) * (count left of `place`) - q * (count right of `place`),
 ** where both counts come from the consistent counts. If `place` is inside a leaf, a proportional
@@ -107,8 +94,8 @@ static void variances_below(struct tree tree, double *below) {
 ** is the count of the node, e has the variance v = below[], and m is the mean of e over the c
 ** children. The differences e - m are independent of T. The rows of the node left of `place` are
 ** therefore T (k + f)/c, plus noise of variance v (k + f^2 - (k + f)^2/c), plus the noise inside
-** the child that contains `place`. All rows together have the variance c v of the root's children.
-*/
+** the child that contains `place`. All rows together have the variance c v of the root's
+** children. */
 static double tree_rank_stddev(struct tree tree, double q, double place) {
   double below[TREE_MOST_LEVELS + 1], part = place / (1 << tree.bits);
   variances_below(tree, below);
@@ -122,10 +109,8 @@ static double tree_rank_stddev(struct tree tree, double q, double place) {
   return sqrt(fmax(variance, 0));
 }
 
-/*
-** Returns the root mean square of tree_rank_stddev() over all places from 0 to 2^bits: the mean of
-** its variance over k = 0 to c - 1 and f in [0, 1].
-*/
+/* Returns the root mean square of tree_rank_stddev() over all places from 0 to 2^bits: the mean of
+** its variance over k = 0 to c - 1 and f in [0, 1]. */
 static double tree_typical_stddev(struct tree tree, double q) {
   double below[TREE_MOST_LEVELS + 1];
   variances_below(tree, below);
@@ -141,12 +126,10 @@ struct pool {
   int length;
 };
 
-/*
-** Sets `totals` to running totals of the leaves that never decrease and are never negative: the
+/* Sets `totals` to running totals of the leaves that never decrease and are never negative: the
 ** least-squares fit to the plain running totals, computed by the algorithm "pool adjacent
 ** violators". totals[i] estimates the number of rows in leaves 0 to i - 1, and totals[0] = 0.
-** `totals` has count + 1 entries. Returns 1, or 0 if memory runs out.
-*/
+** `totals` has count + 1 entries. Returns 1, or 0 if memory runs out. */
 static int tree_running(const double *leaves, int count, double *totals) {
   struct pool *pools = malloc(sizeof *pools * (size_t)count);
   if (!pools) return 0;
@@ -171,10 +154,8 @@ static int tree_running(const double *leaves, int count, double *totals) {
   return 1;
 }
 
-/*
-** Returns the place at which the running totals reach `rank`, measured in leaves from the left, in
-** [0, count]. Inside a leaf the function interpolates linearly.
-*/
+/* Returns the place at which the running totals reach `rank`, measured in leaves from the left, in
+** [0, count]. Inside a leaf the function interpolates linearly. */
 static double tree_place(const double *totals, int count, double rank) {
   /* The loop keeps totals[low] < rank <= totals[high], unless low is 0 or high is count. */
   int low = 0, high = count;
@@ -203,10 +184,8 @@ struct ranks {
   double end;   /* the place after the last grid value; inside the tree if some leaves are spare */
 };
 
-/*
-** Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
-** middle of the last row, so that q = 0 and q = 1 stand for the least and the largest x.
-*/
+/* Returns the rank of a quantile among n rows. Ranks run from the middle of the first row to the
+** middle of the last row, so that q = 0 and q = 1 stand for the least and the largest x. */
 static double rank_of(double q, double n) {
   return n > 1 ? 0.5 + q * (n - 1) : n / 2;
 }
@@ -220,34 +199,28 @@ static double value_at(const struct ranks *ranks, double place) {
   return clamp(question->low * (1 - part) + question->high * part, question->low, question->high);
 }
 
-/*
-** Returns grid value k. If there is no such value, because noise has put a rank into a leaf without
-** grid values, returns the nearest grid value.
-*/
+/* Returns grid value k. If there is no such value, because noise has put a rank into a leaf without
+** grid values, returns the nearest grid value. */
 static double grid_value(const struct ranks *ranks, double k) {
   const struct contribution *question = ranks->reading->question;
   double last = rint(ranks->end * ranks->share) - 1;
   return fmin(decimal_step(question->low, clamp(k, 0, last), question->grid), question->high);
 }
 
-/*
-** Converts a rank to a place. For a rank before the first row or after the last row, returns the
-** nearer end of the tree, because the number of rows is not certain.
-*/
+/* Converts a rank to a place. For a rank before the first row or after the last row, returns the
+** nearer end of the tree, because the number of rows is not certain. */
 static double bound_at(const struct ranks *ranks, double rank) {
   if (rank <= 0) return 0;
   if (rank >= ranks->totals[ranks->count]) return ranks->count;
   return tree_place(ranks->totals, ranks->count, rank);
 }
 
-/*
-** Sets [*from, *to] to the leaves that may hold the quantile. At the left end of the leaf that
+/* Sets [*from, *to] to the leaves that may hold the quantile. At the left end of the leaf that
 ** holds it, the true running total is below the true rank, and at the right end it is not. So the
 ** noisy difference of the two is at most z standard deviations above 0 at the left end, and at
 ** least -z at the right end, each with probability (1 + confidence)/2, whatever the rows are. The
 ** standard deviation is that at the end itself: near an end of the range it is much smaller than
-** elsewhere.
-*/
+** elsewhere. */
 static void possible_leaves(const struct ranks *ranks, double q, double z, int *from, int *to) {
   const struct reading *reading = ranks->reading;
   double rank = rank_of(q, ranks->rows), width = z * view_noise(&reading->view);
@@ -263,12 +236,10 @@ static void possible_leaves(const struct ranks *ranks, double q, double z, int *
   *to = first < last ? last : first;
 }
 
-/*
-** Returns the estimate of a quantile at a place whose noise has the standard deviation `noise`, in
+/* Returns the estimate of a quantile at a place whose noise has the standard deviation `noise`, in
 ** leaves. The interval consists of the leaves [from, to], because counts do not say where in a leaf
 ** its rows are. On a grid, each leaf holds `share` values, and value k covers the places from
-** k/share to (k + 1)/share. stddev is that before the answer is moved to a grid value.
-*/
+** k/share to (k + 1)/share. stddev is that before the answer is moved to a grid value. */
 static struct estimate quantile_at(const struct ranks *ranks, int component, double place,
                                    double noise, int from, int to) {
   const struct contribution *question = ranks->reading->question;
@@ -288,20 +259,16 @@ static struct estimate quantile_at(const struct ranks *ranks, int component, dou
       0, component, value, published_up(stddev), fmin(low, value), fmax(high, value)};
 }
 
-/*
-** Computes the quantiles and returns their number. If the noisy number of rows is 0, the function
-** answers as if the rows were spread evenly over the range.
-*/
+/* Computes the quantiles and returns their number. If the noisy number of rows is 0, the function
+** answers as if the rows were spread evenly over the range. */
 static int quantiles_of(const struct ranks *ranks, struct estimate *estimates) {
   const struct reading *reading = ranks->reading;
   double z = reading_mixed_width(reading), all = ranks->totals[ranks->count];
   for (int i = 0; i < reading->quantile_count; i++) {
     double q = reading->quantiles[i], rank = rank_of(q, all);
     double place = all > 0 ? tree_place(ranks->totals, ranks->count, rank) : q * ranks->end;
-    /*
-    ** If the place were an end of the range, no leaf would lie on one side of the place, and the
-    ** computed noise would be 0.
-    */
+    /* If the place were an end of the range, no leaf would lie on one side of the place, and the
+    ** computed noise would be 0. */
     double inside = clamp(place, 0.5, ranks->count - 0.5);
     double share = clamp(q, 0.5 / ranks->count, 1 - 0.5 / ranks->count);
     double error =
@@ -363,11 +330,9 @@ int estimate_leaf(struct reading *reading, const int64_t *values, struct estimat
   return 1;
 }
 
-/*
-** Nobody knows beforehand where in the tree a quantile lies. The result is the root mean square
+/* Nobody knows beforehand where in the tree a quantile lies. The result is the root mean square
 ** over all places, or the standard deviation at the place of evenly spread rows if that is larger,
-** for the quantile with the largest result.
-*/
+** for the quantile with the largest result. */
 double estimate_rank_stddev(const struct reading *reading) {
   struct tree tree = reading->shape->tree;
   double most = 0;
@@ -380,16 +345,12 @@ double estimate_rank_stddev(const struct reading *reading) {
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/*
-** The estimator of bounds reads noisy counts of rows by sign and binary exponent, and returns the
-** range of the bins whose counts noise alone would hardly reach.
-*/
+/* The estimator of bounds reads noisy counts of rows by sign and binary exponent, and returns the
+** range of the bins whose counts noise alone would hardly reach. */
 
-/*
-** Let Q be the number that one draw of noise exceeds with probability 1 - (1 - BOUNDS_ALARM)^(1/n),
+/* Let Q be the number that one draw of noise exceeds with probability 1 - (1 - BOUNDS_ALARM)^(1/n),
 ** for n bins. The draws are independent, so all of them stay below Q with probability 1 -
-** BOUNDS_ALARM. Two steps cover the tails of the discrete distribution (mechanism.h).
-*/
+** BOUNDS_ALARM. Two steps cover the tails of the discrete distribution (mechanism.h). */
 double estimate_bounds_threshold(const struct reading *reading) {
   double tail = -expm1(log1p(-BOUNDS_ALARM) / reading->shape->bins);
   double noise = reading->view.noise->tail(reading->view.clock, 1, tail);

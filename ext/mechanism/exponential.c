@@ -1,18 +1,14 @@
-/*
-** exponential.c: see exponential.h.
-** Tests: tests/mechanism/test_leaf_draw.c
-*/
+/* exponential.c: see exponential.h.
+** Tests: tests/mechanism/test_leaf_draw.c */
 #include "mechanism/exponential.h"
 
 #include <math.h>
 
 #include "base/number.h"
 
-/*
-** A unit counts at most 2^32 steps (radius_bits of family_leaves), so a loss is at most 2^63 of
+/* A unit counts at most 2^32 steps (radius_bits of family_leaves), so a loss is at most 2^63 of
 ** these steps for 2^31 units. Losses are computed in steps times 2^LEAF_DRAW_SHARE. A score step is
-** 2^SCORE_SHIFT of those.
-*/
+** 2^SCORE_SHIFT of those. */
 #define SCORE_SHIFT 46
 
 /* Larger losses count as this one, which makes no change of a loss larger. */
@@ -62,10 +58,8 @@ double leaf_draw_row(const struct leaf_draw *draw) {
   return ldexp((double)draw->shape->bin_steps, LEAF_DRAW_SHARE - SCORE_SHIFT);
 }
 
-/*
-** If the rows are close to each other, the loss has an exponential distribution. Of any rows, each
-** leaf with the loss x is at most exp(-step x) times as likely as the leaf of the quantile.
-*/
+/* If the rows are close to each other, the loss has an exponential distribution. Of any rows, each
+** leaf with the loss x is at most exp(-step x) times as likely as the leaf of the quantile. */
 double leaf_draw_even_error(const struct leaf_draw *draw, double epsilon, double confidence) {
   double range = (double)leaf_draw_range(draw) / leaf_draw_row(draw);
   return range / epsilon * -log1p(-confidence);

@@ -1,7 +1,5 @@
-/*
-** exponential.h: the exponential mechanism: how strongly a draw prefers the better of its
-** candidates, and the draw of one quantile.
-*/
+/* exponential.h: the exponential mechanism: how strongly a draw prefers the better of its
+** candidates, and the draw of one quantile. */
 #ifndef DIFFUSE_MECHANISM_EXPONENTIAL_H
 #define DIFFUSE_MECHANISM_EXPONENTIAL_H
 
@@ -12,16 +10,12 @@
 #include "noise/noise.h"
 #include "sums/layout.h"
 
-/*
-** The probability of candidate i is proportional to exp(step utility[i]), where step = exponent /
-** 2^CATEGORICAL_SHIFT (noise/noise.h).
-*/
+/* The probability of candidate i is proportional to exp(step utility[i]), where step = exponent /
+** 2^CATEGORICAL_SHIFT (noise/noise.h). */
 struct tilt {
   uint64_t exponent;
-  /*
-  ** The length of the interval of the privacy loss, from which the cost follows; for randomized
-  ** response (categories/categories.c) the largest absolute value of this loss.
-  */
+  /* The length of the interval of the privacy loss, from which the cost follows; for randomized
+  ** response (categories/categories.c) the largest absolute value of this loss. */
   double epsilon;
 };
 
@@ -34,10 +28,8 @@ struct tilt {
   "2020; Cesar and Rogers 2021); for exact Gaussian accounting mu = 2 PhiInv(1/(1 + "              \
   "e^(-epsilon/2))); behind a kernel the worst pair of states"
 
-/*
-** Returns the tilt of a draw whose epsilon is at most `epsilon`. The changes that one unit makes to
-** the utilities lie in an interval of length `range`, which is below 2^20.
-*/
+/* Returns the tilt of a draw whose epsilon is at most `epsilon`. The changes that one unit makes to
+** the utilities lie in an interval of length `range`, which is below 2^20. */
 static inline struct tilt tilt_make(double epsilon, uint64_t range) {
   uint64_t exponent = (uint64_t)ldexp(epsilon / (double)range, CATEGORICAL_SHIFT);
   return (struct tilt){exponent, ldexp((double)exponent * (double)range, -CATEGORICAL_SHIFT)};
@@ -45,8 +37,7 @@ static inline struct tilt tilt_make(double epsilon, uint64_t range) {
 
 /* ---- a draw of one quantile from the leaves of its range ------------------------------------- */
 
-/*
-** Each row counts in one leaf. A unit's rows count at most `clip` together (family_leaves, in the
+/* Each row counts in one leaf. A unit's rows count at most `clip` together (family_leaves, in the
 ** sum norm). Let W be the sum of all leaves, W(< i) that of the leaves before leaf i, and W(<= i)
 ** that of the leaves up to leaf i. The quantile q has the rank t = q W + (1/2 - q), in rows. The
 ** loss of leaf i is the distance of t from the ranks in leaf i:
@@ -59,8 +50,7 @@ static inline struct tilt tilt_make(double epsilon, uint64_t range) {
 ** (math/README.md).
 **
 ** All of this is computed with integers. q is a multiple of 2^-LEAF_DRAW_SHARE, and a loss is
-** rounded down to score steps; rounding lengthens the interval by at most one step.
-*/
+** rounded down to score steps; rounding lengthens the interval by at most one step. */
 
 #define LEAF_DRAW_SHARE 30
 
@@ -87,10 +77,8 @@ void leaf_draw_utility(const struct leaf_draw *draw, const int64_t *totals, int6
 /* Returns the number of score steps of one row. */
 double leaf_draw_row(const struct leaf_draw *draw);
 
-/*
-** Return numbers of rows that the error in rank, the loss of the leaf, exceeds with probability 1 -
-** confidence at most: for rows that lie evenly and close to each other, and for any rows.
-*/
+/* Return numbers of rows that the error in rank, the loss of the leaf, exceeds with probability 1 -
+** confidence at most: for rows that lie evenly and close to each other, and for any rows. */
 double leaf_draw_even_error(const struct leaf_draw *draw, double epsilon, double confidence);
 double leaf_draw_most_error(const struct leaf_draw *draw, double epsilon, double confidence);
 

@@ -1,19 +1,15 @@
-/*
-** families.c: the table of families (mechanism.h). sums/layout.h explains the members.
+/* families.c: the table of families (mechanism.h). sums/layout.h explains the members.
 ** math/README.md explains the families for the sum norm. In the sum norm a mean has the coordinates
 ** (1 + u)/2 and (1 - u)/2 instead of 1 and u (Kulesza, Suresh and Wang 2023). A spread has the
 ** coordinates (1 - w)^2, 2 w (1 - w) and w^2, where w = (1 + u)/2.
-** Tests: tests/mechanism/test_kinds_exact.py
-*/
+** Tests: tests/mechanism/test_kinds_exact.py */
 #include "mechanism/mechanism.h"
 
 #include "mechanism/estimate.h"
 #include "sums/vector_sum.h"
 
-/*
-** The factor of a count in a vector that also holds sums: of the rows of a mean, or the units of a
-** private key.
-*/
+/* The factor of a count in a vector that also holds sums: of the rows of a mean, or the units of a
+** private key. */
 #define HALF    0.5
 #define QUARTER 0.25 /* for a private key in the sum norm; the count is then a fifth of the norm */
 

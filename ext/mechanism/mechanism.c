@@ -1,9 +1,7 @@
-/*
-** mechanism.c: see mechanism.h.
+/* mechanism.c: see mechanism.h.
 ** Tests: tests/mechanism/test_lattice_design.c, tests/functions/test_mechanism_choice.py,
 ** tests/mechanism/test_groups.py, tests/mechanism/test_noise.py, tests/mechanism/test_laplace.py,
-** tests/noise/test_bridges.c
-*/
+** tests/noise/test_bridges.c */
 #include "mechanism/mechanism.h"
 
 #include <float.h>
@@ -24,10 +22,8 @@ static double gaussian_width(double rate) {
   return 1 / sqrt(2 * rate);
 }
 
-/*
-** Every positive double is an integer of at most 53 bits times a power of two. lattice_variance()
-** takes the rate in this form, without rounding.
-*/
+/* Every positive double is an integer of at most 53 bits times a power of two. lattice_variance()
+** takes the rate in this form, without rounding. */
 static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {
   int exponent;
   double fraction = frexp(rate, &exponent);
@@ -61,13 +57,11 @@ static double gaussian_step_slack(uint64_t inner, uint64_t outer, int dimension)
   return step > 0 ? 2.1 * dimension * exp(-2 * M_PI * M_PI * v) : 0;
 }
 
-/*
-** Let a and b be the distances of the new clock from the inner and the outer clock. If the path is
+/* Let a and b be the distances of the new clock from the inner and the outer clock. If the path is
 ** drawn outward, the difference of its two old points is the sum of two discrete Gaussians. If the
 ** new point is drawn last, this difference is one discrete Gaussian. The probabilities under the
 ** two joint distributions differ by a factor of at most exp(+-4.1 exp(-2 pi^2 v)) in each
-** coordinate, where v = ab/(a + b).
-*/
+** coordinate, where v = ab/(a + b). */
 static double gaussian_between_slack(const struct gap *gap, int dimension) {
   double a = (double)(gap->clock - gap->inner), b = (double)(gap->outer - gap->clock);
   double slack = 4.1 * dimension * exp(-2 * M_PI * M_PI * (a / (a + b) * b)) * (1 + 0x1p-20);
@@ -86,10 +80,8 @@ double mixed_half_width(const struct noise_law *noise, double stddev, double con
   return fmax(noise->half_width(stddev, confidence), gaussian_half_width(stddev, confidence));
 }
 
-/*
-** The two steps for each draw (mechanism.h) cover the difference between the discrete and the
-** continuous tail (Canonne, Kamath and Steinke 2020, Prop. 25).
-*/
+/* The two steps for each draw (mechanism.h) cover the difference between the discrete and the
+** continuous tail (Canonne, Kamath and Steinke 2020, Prop. 25). */
 static double gaussian_tail(uint64_t clock, int terms, double probability) {
   return sqrt((double)clock * terms) * gsl_cdf_ugaussian_Qinv(probability);
 }
@@ -138,10 +130,8 @@ static double laplace_width(double rate) {
   return 1 / laplace_distance(rate);
 }
 
-/*
-** Returns an upper bound on the rate of the discrete Laplace distribution (math/pure_mechanisms.h).
-** The result is raised by 2^-40 of itself to cover the rounding errors.
-*/
+/* Returns an upper bound on the rate of the discrete Laplace distribution (math/pure_mechanisms.h).
+** The result is raised by 2^-40 of itself to cover the rounding errors. */
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);
 }
@@ -181,9 +171,8 @@ static int laplace_between(const struct gap *gap, const int64_t *inner, const in
   return laplace_bridge_draw(&bridge, inner, outer, values, count);
 }
 
-/*
-** There is no slack: every point has exactly the distribution whose cost laplace_rdp_at() computes.
-*/
+/* There is no slack: every point has exactly the distribution whose cost laplace_rdp_at()
+** computes. */
 static double no_draw_slack(uint64_t clock, int dimension) {
   (void)clock, (void)dimension;
   return 0;
@@ -207,12 +196,10 @@ static double laplace_half_width(double stddev, double confidence) {
   return published_up(stddev * M_SQRT1_2 * -log1p(-confidence));
 }
 
-/*
-** Let Y be a draw of scale t, and let L have the continuous Laplace distribution of scale t. Then
+/* Let Y be a draw of scale t, and let L have the continuous Laplace distribution of scale t. Then
 ** P(Y >= k) <= P(L >= k - 1) for every integer k. Therefore, the probability that the sum of n
 ** draws exceeds a bound is at most the probability that n plus the sum of n such L exceeds the
-** bound.
-*/
+** bound. */
 static double laplace_tail(uint64_t clock, int terms, double probability) {
   return (double)laplace_scale(clock) * laplace_sum_quantile(terms, probability);
 }
@@ -242,10 +229,8 @@ const struct noise_law laplace_noise = {.name = "Laplace",
 
 /* ---- design ---------------------------------------------------------------------------------- */
 
-/*
-** In the sum norm the lattice is up to 2^MOST_FINER times finer, until rounding adds less than
-** 1/ROUNDING_SHARE of the sensitivity.
-*/
+/* In the sum norm the lattice is up to 2^MOST_FINER times finer, until rounding adds less than
+** 1/ROUNDING_SHARE of the sensitivity. */
 #define MOST_FINER     6
 #define ROUNDING_SHARE 64
 
@@ -374,10 +359,8 @@ double noise_curve(const void *room, double alpha) {
   return fmin(of->noise->rdp(of->sensitivity, of->clock, alpha), alpha * of->most);
 }
 
-/*
-** The clock was chosen for the tier's rate. A rounding error can make the computed rate slightly
-** larger.
-*/
+/* The clock was chosen for the tier's rate. A rounding error can make the computed rate slightly
+** larger. */
 int sums_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
               struct cost_room *room, struct cost *cost) {
   const struct noise_law *noise = mechanism->noise;

@@ -1,7 +1,5 @@
-/*
-** series_matrix.c: see series_matrix.h.
-** Tests: tests/mechanism/test_series.c, tests/mechanism/test_series_law.py
-*/
+/* series_matrix.c: see series_matrix.h.
+** Tests: tests/mechanism/test_series.c, tests/mechanism/test_series_law.py */
 #include "mechanism/series_matrix.h"
 
 #include <math.h>
@@ -46,12 +44,10 @@ int64_t series_multiplier(const struct series *series, int t, int s) {
   return series->factor[t - s] * series->scale[s];
 }
 
-/*
-** The total, in units of 2^-60, does not fit into 128 bits, so that its upper part (in units of
+/* The total, in units of 2^-60, does not fit into 128 bits, so that its upper part (in units of
 ** 2^-30) and the rest are added up apart. L_0, L_1, ... add up to less than 2^37, so the upper part
 ** stays below 2^125 and the rest below 2^67. To lattice_round(), a total that is cut towards 0
-** counts as the total itself: the halves from which it rounds away are whole numbers here.
-*/
+** counts as the total itself: the halves from which it rounds away are whole numbers here. */
 int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
                           int shift) {
   const uint128 below = ((uint128)1 << SERIES_UNIT_BITS) - 1;
@@ -72,11 +68,9 @@ int64_t series_coordinate(const struct series *series, int t, const int128 *sums
 
 /* ---- readings -------------------------------------------------------------------------------- */
 
-/*
-** With C = L D, the row of one period t is row t of the inverse of L, divided by d_t: its numbers
+/* With C = L D, the row of one period t is row t of the inverse of L, divided by d_t: its numbers
 ** are g_t, ..., g_1, g_0, where g is the first column of this inverse. The row of a span is the sum
-** of the rows of its periods.
-*/
+** of the rows of its periods. */
 int window_open(struct window *window, const struct series *series, int periods) {
   *window = (struct window){.series = series, .first = 0, .last = -1};
   window->weights = calloc((size_t)periods + 1, sizeof *window->weights);
@@ -124,8 +118,7 @@ int64_t series_reach(const struct layout *shape) {
   return shape->blocks[shape->block_count - 1].reach;
 }
 
-/*
-** Two units a, b >= 0 of one coordinate, each of which counts at most B over all periods: the
+/* Two units a, b >= 0 of one coordinate, each of which counts at most B over all periods: the
 ** distance |C (a - b)| is convex in the pair, so the largest one is that of corners, which are 0 or
 ** lie in one period. Corners in the periods i < j are B |C e_i - C e_j| apart, at most
 ** B sqrt(2 - 2 g_ij) with g_ij = <C e_i, C e_j>, as no column is longer than 1; and B apart, or
@@ -135,8 +128,7 @@ int64_t series_reach(const struct layout *shape) {
 ** falls, so g_ij = d_i d_j (sum of L_m L_(m + N - n) for m < n) is at least d_i L_(N-1) times
 ** d_j (L_0 + ... + L_(n-1)). d_i rises with i and L falls, so d_i L_(N-1) >= d_0 L_(T-1). For n = 1
 ** the second factor is d_(T-1) L_0. For n > 1 it is larger: L_0 + ... + L_(n-1) is at least 1.3
-** times the root of the sum of the squares, and d_j times this root is 2^60 but for roundings.
-*/
+** times the root of the sum of the squares, and d_j times this root is 2^60 but for roundings. */
 static double count_spread(const struct series *series) {
   int last = series->periods - 1;
   double first_column = ldexp((double)series_multiplier(series, last, 0), -2 * SERIES_UNIT_BITS);
@@ -145,11 +137,9 @@ static double count_spread(const struct series *series) {
   return fmax(1, sqrt(2 - 2 * product) * (1 + 0x1p-50));
 }
 
-/*
-** Clipping scales a unit's vector in one period only, the last one in which the unit counts. There
+/* Clipping scales a unit's vector in one period only, the last one in which the unit counts. There
 ** truncation may move it out of its cone (layout.h), by less than one step for each coordinate. One
-** coordinate stays between 0 and what is left.
-*/
+** coordinate stays between 0 and what is left. */
 static double replaced_distance(const struct layout *shape, const struct series *series) {
   const struct block *block = &shape->blocks[0];
   double out = 2 * sqrt(shape->coordinates), reach = (double)series_reach(shape);

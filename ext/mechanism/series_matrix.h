@@ -1,5 +1,4 @@
-/*
-** series_matrix.h: the mathematics of a series, one release whose numbers arrive period by period.
+/* series_matrix.h: the mathematics of a series, one release whose numbers arrive period by period.
 **
 ** Let x_t be the exact sum of period t, and let T be the number of periods. The points of a series
 ** are y = C x + z. z is independent noise of one variance, and C is a fixed lower triangular matrix
@@ -18,8 +17,7 @@
 ** Noise in the sum norm (Laplace) has C = 1: there every other matrix would cost more than it
 ** gains.
 **
-** math/README.md ("Running totals") has the proofs.
-*/
+** math/README.md ("Running totals") has the proofs. */
 #ifndef DIFFUSE_MECHANISM_SERIES_MATRIX_H
 #define DIFFUSE_MECHANISM_SERIES_MATRIX_H
 
@@ -40,29 +38,23 @@ struct series {
   int64_t *scale;  /* d_0, d_1, ... */
 };
 
-/*
-** Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 0 if memory runs out. Call
-** series_free() in both cases.
-*/
+/* Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 0 if memory runs out. Call
+** series_free() in both cases. */
 int series_make(struct series *series, int periods, const struct noise_law *noise);
 void series_free(struct series *series);
 
 /* Returns C_ts 2^60, the multiplier of the sum of period s in point t. 0 <= s, t < periods. */
 int64_t series_multiplier(const struct series *series, int t, int s);
 
-/*
-** Returns one coordinate of point t without noise: (sum of C_ts x_s for s <= t) / 2^shift, rounded
+/* Returns one coordinate of point t without noise: (sum of C_ts x_s for s <= t) / 2^shift, rounded
 ** and saturated like lattice_round(). x_s = sums[s * stride], the exact sum of period s in fine
-** steps; it saturates at +-2^88. 0 <= shift <= 70.
-*/
+** steps; it saturates at +-2^88. 0 <= shift <= 70. */
 int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
                           int shift);
 
-/*
-** The row r with which the points 0..last are weighted to get the figure of the periods first..last
+/* The row r with which the points 0..last are weighted to get the figure of the periods first..last
 ** (`weights`, last + 1 numbers), and the sum of the squares of r (`variance`): the variance of the
-** figure, relative to that of a point.
-*/
+** figure, relative to that of a point. */
 struct window {
   const struct series *series;
   int first, last;
@@ -70,21 +62,16 @@ struct window {
   double *inverse; /* the first column of the inverse of L; null: C = 1 */
 };
 
-/*
-** Opens a window on the first `periods` periods of a series, in time in proportion to their square.
-** Returns 0 if memory runs out. Call window_close() in both cases.
-*/
+/* Opens a window on the first `periods` periods of a series, in time in proportion to their square.
+** Returns 0 if memory runs out. Call window_close() in both cases. */
 int window_open(struct window *window, const struct series *series, int periods);
 void window_close(struct window *window);
 
-/*
-** Moves the window to the periods first..last, in time in proportion to `last` for each period that
-** enters or leaves it. A window that goes back, or to periods of which it has none, begins anew.
-*/
+/* Moves the window to the periods first..last, in time in proportion to `last` for each period that
+** enters or leaves it. A window that goes back, or to periods of which it has none, begins anew. */
 void window_move(struct window *window, int first, int last);
 
-/*
-** Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
+/* Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
 ** with the same clip. Then design_make(), the functions of struct mechanism and the slack apply to
 ** the series: shape->distance and shape->touched are those of all periods together. The number of
 ** periods times that of the coordinates of a period, shape->coordinates + shape->diagnoses, must be
@@ -101,8 +88,7 @@ void window_move(struct window *window, int first, int last);
 ** squares of the bounds of the three, or the sum of these bounds in the sum norm.
 **
 ** The lattice is that of one release with this clip. In the sum norm it may be finer, like that of
-** every vector (design_make()).
-*/
+** every vector (design_make()). */
 void series_layout(struct layout *shape, const struct series *series, int replace,
                    const struct noise_law *noise);
 

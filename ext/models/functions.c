@@ -1,8 +1,6 @@
-/*
-** functions.c: the SQL face of models: the kind 'sgd', its options and the rows of a descent, and
+/* functions.c: the SQL face of models: the kind 'sgd', its options and the rows of a descent, and
 ** dp_predict() and dp_sgd_profile(), which use stored models.
-** Tests: tests/models/test_sgd.py, tests/models/test_sgd_hiding.py
-*/
+** Tests: tests/models/test_sgd.py, tests/models/test_sgd_hiding.py */
 #include "models/model.h"
 
 #include <math.h>
@@ -116,10 +114,8 @@ static const struct option options[] = {
     OPTION(WHOLE_NUMBER, descent.public_rows, 0, "public_rows", 0, SGD_MAX_PUBLIC, 0, 0),
 };
 
-/*
-** dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
-** norm of the features of a row
-*/
+/* dp_sgd(tier, y, features, loss, options): the coefficients of a linear model; clip bounds the
+** norm of the features of a row */
 static const struct statistic_row statistic = {
     .name = "sgd",
     .family = &family_sgd,
@@ -138,10 +134,8 @@ static const struct statistic_row statistic = {
 
 /* ---- the privacy of every row of a stored model ---------------------------------------------- */
 
-/*
-** Finds a finished model. Returns 0 with the ledger's error. The caller clears the release in both
-** cases.
-*/
+/* Finds a finished model. Returns 0 with the ledger's error. The caller clears the release in both
+** cases. */
 static int model_find(struct ledger *ledger, const char *name, struct ledger_release *release,
                       struct descent *descent) {
   *release = (struct ledger_release){0};
@@ -192,10 +186,8 @@ struct listing {
   sqlite3_str *json;
 };
 
-/*
-** The least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta of the
-** listing.
-*/
+/* The least epsilon at which Theorem 3 of Asoodeh et al., as printed, gives the delta of the
+** listing. */
 static double printed_epsilon(const struct listing *listing) {
   const struct sgd *theorem = &listing->theorem;
   double low = 0, high = 2 * theorem->lipschitz_loss / theorem->noise;
@@ -211,10 +203,8 @@ static double printed_epsilon(const struct listing *listing) {
   return high;
 }
 
-/*
-** Appends the result of the printed theorem, or null: it assumes steps of the same length and, for
-** Laplace noise, one dimension.
-*/
+/* Appends the result of the printed theorem, or null: it assumes steps of the same length and, for
+** Laplace noise, one dimension. */
 static void append_printed(struct listing *listing, double x) {
   if (listing->descent->decay > 0 || (listing->descent->laplace > 0 && listing->descent->dim > 1)) {
     sqlite3_str_appendall(listing->json, ",\"paper\":null");
@@ -272,9 +262,8 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
                           const struct ledger_tier *tier) {
   sqlite3_uint64 bytes = sizeof(double) * (sqlite3_uint64)descent->rows;
   struct contribution question = model_contribution(descent);
-  /*
-  ** The printed theorems add the noise to a gradient, of a standard deviation or a Laplace scale.
-  */
+  /* The printed theorems add the noise to a gradient, of a standard deviation or a Laplace
+  ** scale. */
   double variance = descent->laplace > 0 ? descent->variance / 2 : descent->variance;
   struct sgd theorem = {.length = descent->rows + descent->public_rows,
                         .lipschitz_loss = descent->lipschitz,
@@ -303,10 +292,8 @@ static char *profile_text(const struct descent *descent, const struct ledger_rel
   return text;
 }
 
-/*
-** Returns the privacy of every private row as JSON, for sqlite3_free(), or null with the session's
-** error.
-*/
+/* Returns the privacy of every private row as JSON, for sqlite3_free(), or null with the session's
+** error. */
 static char *model_profile(struct session *session, const char *name) {
   struct ledger *ledger = session->ledger;
   struct ledger_release release = {0};
@@ -359,13 +346,11 @@ static void read_coefficients(struct ledger *ledger, const char *name, const cha
   ledger_release_clear(&release);
 }
 
-/*
-** dp_predict(name, tier, features) -> REAL
+/* dp_predict(name, tier, features) -> REAL
 ** Returns the prediction of a model for one row: w.x, or the probability of y = 1 for the loss
 ** 'logistic'. The model must be published at the tier. The features have the form that dp_sgd()
 ** reads, and are clipped in the same way. If the features are NULL, the result is NULL. Malformed
-** features are an error. The function reads only published coefficients, so it costs nothing.
-*/
+** features are an error. The function reads only published coefficients, so it costs nothing. */
 static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct ledger *ledger = host_of(context)->session.ledger;
@@ -396,8 +381,7 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
   }
 }
 
-/*
-** dp_sgd_profile(name) -> TEXT, a JSON array of objects
+/* dp_sgd_profile(name) -> TEXT, a JSON array of objects
 ** Returns the privacy of every private row of a model, in the order in which the rows were read.
 ** All bounds except "paper" hold for the training as the code runs it, with all rounding
 ** (hiding.h). The members of an object depend on the noise:
@@ -410,8 +394,7 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 ** - A random stop: "epsilon" is the charged epsilon, and "delta" is the least delta of that row at
 **   this epsilon. "paper" is Theorem 5 of Asoodeh et al. (the finite sum).
 ** "paper" is null where the theorem does not apply: for unequal steps, and for Laplace noise in
-** more than one dimension. A model with more than 5,000,000 rows is an error.
-*/
+** more than one dimension. A model with more than 5,000,000 rows is an error. */
 static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   struct session *session = &host_of(context)->session;

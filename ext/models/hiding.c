@@ -9,10 +9,8 @@
 #include "math/iteration.h"
 #include "math/mixing.h"
 
-/*
-** A walk takes the first SINGLE steps after a row one by one, and then blocks of 1/SHARE of the
-** steps so far.
-*/
+/* A walk takes the first SINGLE steps after a row one by one, and then blocks of 1/SHARE of the
+** steps so far. */
 #define SINGLE 256
 #define SHARE  32
 
@@ -99,10 +97,8 @@ static void extend_path(struct walk *walk) {
 static struct walk walk_from(const struct course *course, double index, double epsilon) {
   struct walk walk = {
       .course = course, .index = index, .epsilon = epsilon, .left = course->steps - index};
-  /*
-  ** The last step has the largest ratio of sensitivity to noise (sgd.h): the row gets its
-  ** parameters.
-  */
+  /* The last step has the largest ratio of sensitivity to noise (sgd.h): the row gets its
+  ** parameters. */
   course_hop(course, course->steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
   walk.variance = (double)walk.hop.clock;
@@ -117,11 +113,10 @@ static int has_path(const struct walk *walk) {
   return !(descent->laplace > 0) && !(descent->decay > 0) && walk->after < SINGLE;
 }
 
-/*
-** Takes the next block of at most `most` steps. The factor by which it multiplies d for each step
+/* Takes the next block of at most `most` steps. The factor by which it multiplies d for each step
 ** is an upper bound: it is that of the last step of the block, whose noise is the smallest relative
-** to the moved distance (sgd.h), at the d before the block, and a smaller d has a smaller factor.
-*/
+** to the moved distance (sgd.h), at the d before the block, and a smaller d has a smaller
+** factor. */
 static void walk_on(struct walk *walk, double most) {
   const struct course *course = walk->course;
   double block = walk->after < SINGLE ? 1 : floor(walk->after / SHARE);
@@ -142,11 +137,9 @@ static void walk_on(struct walk *walk, double most) {
   walk->log_delta = fmin(walk->log_delta, log_path(walk));
 }
 
-/*
-** Returns 1 if the walk certainly cannot bring ln d down to log_wanted, by a lower limit of d after
+/* Returns 1 if the walk certainly cannot bring ln d down to log_wanted, by a lower limit of d after
 ** the walk: the smaller of the current d and the path bound at the end of the path, times, for each
-** step left, the least factor that a step can have while d is above the wanted value.
-*/
+** step left, the least factor that a step can have while d is above the wanted value. */
 static int is_hopeless(const struct walk *walk, double log_wanted) {
   struct walk ahead = *walk;
   double best = walk->log_delta;
@@ -162,10 +155,8 @@ static int is_hopeless(const struct walk *walk, double log_wanted) {
   return walk->left == 0 ? best > log_wanted : best + walk->left * factor > log_wanted;
 }
 
-/*
-** Returns an upper bound on ln d after all steps. The walk may stop when ln d is at most log_wanted
-** or certainly cannot reach it.
-*/
+/* Returns an upper bound on ln d after all steps. The walk may stop when ln d is at most log_wanted
+** or certainly cannot reach it. */
 static double log_delta_after(const struct course *course, double index, double epsilon,
                               double log_wanted) {
   struct walk walk = walk_from(course, index, epsilon);
@@ -183,10 +174,8 @@ static int suffices(const struct course *course, double index, double epsilon, d
   return log_delta_after(course, index, epsilon, log_wanted) <= log_wanted;
 }
 
-/*
-** Returns the least epsilon in [0, high] for which the delta after all steps is at most
-** exp(log_wanted), or `high` if high * (1 - 2^-16) does not suffice.
-*/
+/* Returns the least epsilon in [0, high] for which the delta after all steps is at most
+** exp(log_wanted), or `high` if high * (1 - 2^-16) does not suffice. */
 static double least_epsilon(const struct course *course, double index, double high,
                             double log_wanted) {
   double low = 0, least = high * 0x1p-40;
@@ -279,10 +268,8 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
 
 /* ---- Renyi divergences ----------------------------------------------------------------------- */
 
-/*
-** The values of epsilon at which a profile has delta, as shares of the last one: 0, then 16 for
-** each octave up to 1/64, then equally spaced. Their number is the same on every machine.
-*/
+/* The values of epsilon at which a profile has delta, as shares of the last one: 0, then 16 for
+** each octave up to 1/64, then equally spaced. Their number is the same on every machine. */
 #define OCTAVES       40
 #define TO_THE_OCTAVE 16
 #define EQUAL_STEPS   1008 /* number of equal steps; each step is 1/1024 */
@@ -302,10 +289,8 @@ void hiding_profile(const struct course *course, struct profile *profile) {
   profile->pure =
       course->descent->laplace > 0 ? least_epsilon(course, index, high, -INFINITY) : INFINITY;
   profile->count = 1 + (OCTAVES - 6) * TO_THE_OCTAVE + EQUAL_STEPS;
-  /*
-  ** Above the last node, the noise of the row's own step alone makes delta 0 (Laplace noise) or
-  ** less than 1e-299.
-  */
+  /* Above the last node, the noise of the row's own step alone makes delta 0 (Laplace noise) or
+  ** less than 1e-299. */
   double end =
       profile->pure < INFINITY ? profile->pure : profile->rate + 2 * sqrt(profile->rate * 690);
   for (int node = 0; node < profile->count; node++) {
@@ -321,12 +306,10 @@ void hiding_profile(const struct course *course, struct profile *profile) {
   }
 }
 
-/*
-** An upper bound on the integral between two nodes of the two terms, g^(alpha-2) delta and
+/* An upper bound on the integral between two nodes of the two terms, g^(alpha-2) delta and
 ** g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2, g^(alpha-2) rises while the
 ** chord of delta falls, so the mean of their product is at most the product of their means
-** (Chebyshev). Otherwise the bound uses delta at the left node.
-*/
+** (Chebyshev). Otherwise the bound uses delta at the left node. */
 static double integral_between(const struct profile *profile, int i, double alpha) {
   double from = profile->epsilon[i], to = profile->epsilon[i + 1];
   double left = profile->log_delta[i], right = profile->log_delta[i + 1];
@@ -337,11 +320,9 @@ static double integral_between(const struct profile *profile, int i, double alph
          exp(left - alpha * from) * -expm1(-alpha * (to - from)) / alpha;
 }
 
-/*
-** An upper bound on the integral beyond the last node: for Gaussian noise with the delta of the
+/* An upper bound on the integral beyond the last node: for Gaussian noise with the delta of the
 ** row's own step, times the factors that the later steps have at the last node, which only fall as
-** epsilon grows. For Laplace noise the integral is 0.
-*/
+** epsilon grows. For Laplace noise the integral is 0. */
 static double integral_beyond(const struct profile *profile, double alpha) {
   double rate = profile->rate, from = profile->epsilon[profile->count - 1];
   if (profile->pure < INFINITY) return 0;

@@ -1,5 +1,4 @@
-/*
-** hiding.h: privacy bounds for a row whose step in the training of a model (sgd.h) is followed by
+/* hiding.h: privacy bounds for a row whose step in the training of a model (sgd.h) is followed by
 ** further steps. The noise of these further steps hides the row.
 **
 ** Both bounds below hold for the mechanism of sgd.h exactly as the code runs: on the lattice, with
@@ -35,58 +34,46 @@
 ** at order e^(epsilon - m/t). This equals the divergence of one coordinate that moves by the sum.
 **
 ** The code combines both bounds: after each step, d is replaced by the path bound if the path bound
-** is smaller. A bound may ignore any number of steps at the end, because they are post-processing.
-*/
+** is smaller. A bound may ignore any number of steps at the end, because they are
+** post-processing. */
 #ifndef DIFFUSE_MODELS_HIDING_H
 #define DIFFUSE_MODELS_HIDING_H
 
 #include "models/sgd.h"
 
-/*
-** For each private row i, lowers epsilons[i - 1], a valid epsilon already, to the least epsilon
+/* For each private row i, lowers epsilons[i - 1], a valid epsilon already, to the least epsilon
 ** that the contraction bound proves for this delta; delta = 0 means pure differential privacy. If
 ** more than 256 steps follow a row, it may only get the epsilon of the next row after it that is
-** not skipped.
-*/
+** not skipped. */
 void hiding_lower(const struct course *course, double delta, double *epsilons);
 
-/*
-** For Gaussian noise: sets epsilons[i - 1] to the epsilon that the path bound proves for row i and
-** this delta. `rates` are those of descent_rates().
-*/
+/* For Gaussian noise: sets epsilons[i - 1] to the epsilon that the path bound proves for row i and
+** this delta. `rates` are those of descent_rates(). */
 void hiding_path_epsilons(const struct course *course, double delta, const double *rates,
                           double *epsilons);
 
-/*
-** For Gaussian noise and a random stop (Asoodeh et al. 2020, Theorem 5): returns the delta of the
+/* For Gaussian noise and a random stop (Asoodeh et al. 2020, Theorem 5): returns the delta of the
 ** worst row, the first one. The descent reads only the first `stop` rows, where stop is uniform on
 ** 1 .. rows. The delta of row i is the mean of its deltas over all stops: 0 if the descent stops
 ** before the row, and d_k, the contraction bound, if it stops k steps after it: sum_{k=0}^{rows -
 ** i} d_k/rows. The bound also holds for an observer who knows the stop, because the duration of a
-** release shows it. hiding_stop_deltas() sets deltas[i - 1] for each row.
-*/
+** release shows it. hiding_stop_deltas() sets deltas[i - 1] for each row. */
 double hiding_stop_delta(const struct course *course, double epsilon);
 void hiding_stop_deltas(const struct course *course, double epsilon, double *deltas);
 
-/*
-** Sets descent->variance to the least variance at which the worst row's delta is at most `delta`;
-** 0: none.
-*/
+/* Sets descent->variance to the least variance at which the worst row's delta is at most `delta`;
+** 0: none. */
 void hiding_stop_variance(struct descent *descent, const struct layout *shape,
                           const struct design *design, double epsilon, double delta);
 
-/*
-** The privacy profile of the last private row by the contraction bound: delta at PROFILE_NODES
-** values of epsilon, which are enough to bound Renyi divergences.
-*/
+/* The privacy profile of the last private row by the contraction bound: delta at PROFILE_NODES
+** values of epsilon, which are enough to bound Renyi divergences. */
 #define PROFILE_NODES 1553
 struct profile {
   int count;
   double rate; /* rate of the row's own step */
-  /*
-  ** Upper bound on the log of the factor by which the later steps multiply delta beyond the last
-  ** node.
-  */
+  /* Upper bound on the log of the factor by which the later steps multiply delta beyond the last
+  ** node. */
   double log_factor;
   double pure;                   /* the epsilon at delta = 0; infinite for Gaussian noise */
   double epsilon[PROFILE_NODES]; /* increasing from 0 */
@@ -94,13 +81,11 @@ struct profile {
 };
 void hiding_profile(const struct course *course, struct profile *profile);
 
-/*
-** Returns an upper bound r on the Renyi divergence of order alpha > 1 of two distributions with
+/* Returns an upper bound r on the Renyi divergence of order alpha > 1 of two distributions with
 ** this profile, in both directions. With g = e^epsilon,
 **     e^((alpha-1) r) = 1 + alpha (alpha-1) int_1^inf (g^(alpha-2) + g^(-alpha-1)) delta(ln g) dg.
 ** Returns infinity if a double cannot hold the bound. delta is a decreasing and convex function of
-** g, so between two nodes delta lies below its chord.
-*/
+** g, so between two nodes delta lies below its chord. */
 double profile_rdp(const struct profile *profile, double alpha);
 
 #endif

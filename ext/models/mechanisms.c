@@ -1,8 +1,6 @@
-/*
-** mechanisms.c: the mechanisms that release models, and their family. The last rows of a noisy
+/* mechanisms.c: the mechanisms that release models, and their family. The last rows of a noisy
 ** descent (sgd.h) may be public, or it may stop after a random number of rows.
-** Tests: tests/models/test_sgd.py
-*/
+** Tests: tests/models/test_sgd.py */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,10 +36,8 @@ static double model_rate(const struct mechanism *mechanism, const struct terms *
   return descent_of(terms)->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
 }
 
-/*
-** The clock of a point includes the noise of earlier steps, and the draw only that of the last
-** step.
-*/
+/* The clock of a point includes the noise of earlier steps, and the draw only that of the last
+** step. */
 static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
   (void)clock;
   return (uint64_t)descent_of(terms)->variance;
@@ -53,10 +49,8 @@ static double stop_curve(const void *room, double alpha) {
   return response_rdp(alpha, ((const struct cost_room *)room)->epsilon);
 }
 
-/*
-** Public rows after the private rows lower the cost. At each order, the cost is the smaller of the
-** cost of the noise and the contraction bound (hiding.h). The proof covers RDP only.
-*/
+/* Public rows after the private rows lower the cost. At each order, the cost is the smaller of the
+** cost of the noise and the contraction bound (hiding.h). The proof covers RDP only. */
 static double hidden_curve(const void *room, double alpha) {
   return fmin(noise_curve(room, alpha),
               profile_rdp(((const struct cost_room *)room)->profile, alpha));
@@ -123,10 +117,9 @@ const struct mechanism *const model_mechanisms[] = {&sgd_gaussian, &sgd_iteratio
 
 /* ---- the family of models, whose estimates are the coefficients ------------------------------ */
 
-/*
-** An upper bound on the standard deviation of the noise in a coefficient (root mean square over
-** all), of all steps of the descent and outward, and never above that of the diameter of the ball.
-*/
+/* An upper bound on the standard deviation of the noise in a coefficient (root mean square over
+** all), of all steps of the descent and outward, and never above that of the diameter of the
+** ball. */
 static double model_noise(const struct reading *reading) {
   const struct descent *descent = reading->details;
   int shift = reading->view.shift;
@@ -137,10 +130,8 @@ static double model_noise(const struct reading *reading) {
   return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
 }
 
-/*
-** The projection of the point onto the ball. With less noise, it would also lie there, so intervals
-** end there.
-*/
+/* The projection of the point onto the ball. With less noise, it would also lie there, so intervals
+** end there. */
 static int estimate_coefficients(struct reading *reading, const int64_t *values,
                                  struct estimate *estimates) {
   const struct descent *descent = reading->details;

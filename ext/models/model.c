@@ -1,9 +1,7 @@
-/*
-** model.c: see model.h. The text of a model is a JSON object in one fixed form, which defines the
+/* model.c: see model.h. The text of a model is a JSON object in one fixed form, which defines the
 ** model: it is read back with the extension's own number parser before the model is used, so
 ** everyone who opens the ledger gets the same model.
-** Tests: tests/models/test_sgd.py
-*/
+** Tests: tests/models/test_sgd.py */
 #include "models/model.h"
 
 #include <math.h>
@@ -188,10 +186,8 @@ static int finish_schedule(struct request *request, struct error *error) {
              : 1;
 }
 
-/*
-** Sets the request's mechanism, of which the caller has chosen 'gaussian' or 'laplace', to that for
-** public rows or a random stop.
-*/
+/* Sets the request's mechanism, of which the caller has chosen 'gaussian' or 'laplace', to that for
+** public rows or a random stop. */
 static int finish_mechanism(struct request *request, struct error *error) {
   struct descent *descent = descent_of(request);
   const struct mechanism *asked = mechanism_find(request->aggregate, request->mechanism);
@@ -268,10 +264,8 @@ static int model_finish(struct request *request, int by_unit, struct error *erro
 
 /* ---- values that depend on the tier ---------------------------------------------------------- */
 
-/*
-** Rounds x down to three digits, and further until the parser reads its text back as the same
-** number (it may differ in the last binary place), so that a replay reads this number.
-*/
+/* Rounds x down to three digits, and further until the parser reads its text back as the same
+** number (it may differ in the last binary place), so that a replay reads this number. */
 static double three_digits(double x) {
   double exponent = floor(log10(x)) - 2, rounded, read;
   char text[40];
@@ -312,13 +306,11 @@ static int model_paid(struct publication *publication, uint64_t clock, const dou
 
 /* ---- the learning rate and the noise --------------------------------------------------------- */
 
-/*
-** Returns the default learning rate. Let w* be the solution, and let G^2 bound the mean square of a
+/* Returns the default learning rate. Let w* be the solution, and let G^2 bound the mean square of a
 ** gradient with its noise. On a quadratic loss of any curvature, the error of the last point is at
 ** most |w*|^2/(4 e eta steps) + eta G^2/4, which is least at eta = |w*|/(G sqrt(e steps)). |w*| is
 ** taken as half the radius. The result never exceeds the largest learning rate that the theorems
-** allow.
-*/
+** allow. */
 static double default_eta(const struct descent *descent, const struct price *price) {
   double steps = descent->rows + descent->public_rows;
   /* the rate at which Gaussian noise is about as large as the noise of one step */
@@ -340,10 +332,8 @@ struct contribution model_contribution(const struct descent *descent) {
       .family = &family_sgd, .clip = descent_step(descent), .size = (int)descent->dim};
 }
 
-/*
-** Sets the variance of the noise, from the numbers that the parser reads from the text of the
-** model, because verification reads the same text.
-*/
+/* Sets the variance of the noise, from the numbers that the parser reads from the text of the
+** model, because verification reads the same text. */
 static int settle_noise(struct ledger *ledger, struct descent *descent, const struct price *price) {
   char *text = model_text(descent);
   struct descent said;

@@ -30,10 +30,8 @@ double descent_largest_eta(const struct descent *descent) {
   return 2 / (descent->beta + descent->l2);
 }
 
-/*
-** The contraction of a step, rounded up slightly, but at most 1: a larger value is a valid bound,
-** too.
-*/
+/* The contraction of a step, rounded up slightly, but at most 1: a larger value is a valid bound,
+** too. */
 static double contraction_at(const struct descent *descent, double eta) {
   double best = sgd_contraction(eta, descent->beta, descent->l2);
   return fmin(best * (1 + 0x1p-50), 1);
@@ -55,10 +53,8 @@ static uint64_t divide_up(uint128 a, uint128 b, uint64_t most) {
   return quotient < most ? (uint64_t)quotient : most;
 }
 
-/*
-** Returns the clock of a step of this sensitivity, which is at least that of the last step; both
-** are below 2^32. From LATTICE_VARIANCE_END on there is no noise of this clock.
-*/
+/* Returns the clock of a step of this sensitivity, which is at least that of the last step; both
+** are below 2^32. From LATTICE_VARIANCE_END on there is no noise of this clock. */
 static uint64_t clock_of(const struct course *course, uint64_t sensitivity) {
   const struct hop *last = &course->last;
   uint64_t s = last->sensitivity;
@@ -179,16 +175,12 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 
 /* ---- the path, for falling learning rates ---------------------------------------------------- */
 
-/*
-** A walk backward from the end of a descent to a step. The struct describes the path from this step
-** to the end, and which part of a distance at this step is left at the end.
-*/
+/* A walk backward from the end of a descent to a step. The struct describes the path from this step
+** to the end, and which part of a distance at this step is left at the end. */
 struct way {
   double carried; /* the product of the contractions of later steps */
-  /*
-  ** The distance that the rounding of later steps adds: the sum, over these steps, of the part of e
-  ** (sgd.h) that is left at the end.
-  */
+  /* The distance that the rounding of later steps adds: the sum, over these steps, of the part of e
+  ** (sgd.h) that is left at the end. */
   double rounding;
   double clock;    /* the sum of carried^2 variance over this step and all later steps */
   double distance; /* T_0 of a row that this step reads */
@@ -214,26 +206,21 @@ static void way_back(const struct course *course, double i, struct way *way) {
   way->carried *= hop.contraction;
 }
 
-/*
-** Returns T_0^2/(clock + added), raised by the margin for rounding, with the clock `added` of
-** further noise on the last point.
-*/
+/* Returns T_0^2/(clock + added), raised by the margin for rounding, with the clock `added` of
+** further noise on the last point. */
 static double way_on_top(const struct way *way, double added) {
   double distance = way->distance * (1 + way->margin);
   return distance * (distance / (way->clock * (1 - way->margin) + added));
 }
 
-/*
-** The smaller of two upper bounds on twice the cost of a row: T_0^2/clock without additional noise,
-** and s^2/variance of its own step.
-*/
+/* The smaller of two upper bounds on twice the cost of a row: T_0^2/clock without additional noise,
+** and s^2/variance of its own step. */
 static double way_ratio(const struct way *way) {
   return fmin(way_on_top(way, 0), way->own);
 }
 
-/*
-** Returns twice the cost of the worst private row, and sets *clock to that of the last private row.
-*/
+/* Returns twice the cost of the worst private row, and sets *clock to that of the last private
+** row. */
 static double worst_ratio(const struct course *course, double *clock) {
   struct way way = NO_WAY;
   double worst = 0;
@@ -495,10 +482,8 @@ void training_close(struct training *training) {
   free(training);
 }
 
-/*
-** Returns the noise of the last step that was taken, or null without random bytes. If steps differ,
-** a block is the noise of one step (training_open()).
-*/
+/* Returns the noise of the last step that was taken, or null without random bytes. If steps differ,
+** a block is the noise of one step (training_open()). */
 static const int64_t *next_noise(struct training *training) {
   const struct noise_law *law = descent_noise_law(training->descent);
   size_t dim = (size_t)training->dim;
@@ -514,10 +499,8 @@ static const int64_t *next_noise(struct training *training) {
   return noise;
 }
 
-/*
-** Sets training->gradient to eta times the gradient, in fine steps, of norm eta * lipschitz at
-** most.
-*/
+/* Sets training->gradient to eta times the gradient, in fine steps, of norm eta * lipschitz at
+** most. */
 static void take_gradient(struct training *training, double y, double *features) {
   const struct descent *descent = training->descent;
   const struct layout *shape = &training->shape;

@@ -1,5 +1,4 @@
-/*
-** sgd.h: projected noisy stochastic gradient descent on the release lattice.
+/* sgd.h: projected noisy stochastic gradient descent on the release lattice.
 **
 ** The algorithm is Algorithm 1 of Balle, Barthe, Gaboardi and Geumlek 2019. It reads every row
 ** once, in the order in which rows arrive. Each row moves the coefficients w of a linear model,
@@ -35,8 +34,7 @@
 **       owner vouches that at most `rows` private rows arrive.
 **   G2  If the gradient of a row cannot be computed, the row has no gradient. The descent still
 **       takes a step with noise for this row.
-**   G3  Intermediate coefficients and unused noise are wiped.
-*/
+**   G3  Intermediate coefficients and unused noise are wiped. */
 #ifndef DIFFUSE_MODELS_SGD_H
 #define DIFFUSE_MODELS_SGD_H
 
@@ -70,10 +68,8 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
   return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
 
-/*
-** The mechanisms that release models (mechanisms.c), in the order in which messages list them, then
-** null. sgd_gaussian and sgd_laplace are those in which every row is private.
-*/
+/* The mechanisms that release models (mechanisms.c), in the order in which messages list them, then
+** null. sgd_gaussian and sgd_laplace are those in which every row is private. */
 extern const struct mechanism sgd_gaussian, sgd_laplace;
 extern const struct mechanism *const model_mechanisms[];
 
@@ -90,8 +86,7 @@ const struct mechanism *descent_mechanism(const struct descent *descent);
 #define SGD_MAX_DECAY    1e6
 #define SGD_MAX_STEPS    1e7 /* for falling learning rates, because the code examines each step */
 
-/*
-** Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
+/* Sets lipschitz and beta. Without regularisation, the gradient of the loss has a norm of at most
 ** lipschitz for every w in the ball, every |x| <= clip and every |y| <= bound. The eigenvalues of
 ** the Hessian are then between 0 and beta - l2.
 **     logistic  log(1 + e^(-t w.x)) with t = 1 for y > 1/2, and t = -1 otherwise.
@@ -99,24 +94,19 @@ const struct mechanism *descent_mechanism(const struct descent *descent);
 **     squared   (w.x - y)^2/2.
 **               lipschitz = clip (radius clip + bound), beta - l2 = clip^2.
 **     huber     with r = w.x - y: r^2/2 if |r| <= threshold, else threshold (|r| - threshold/2).
-**               lipschitz = clip min(threshold, radius clip + bound), beta - l2 = clip^2.
-*/
+**               lipschitz = clip min(threshold, radius clip + bound), beta - l2 = clip^2. */
 void descent_derive(struct descent *descent);
 
 double descent_largest_eta(const struct descent *descent);
 
-/*
-** The largest distance by which a row moves the coefficients, which is the clip of a model's
-** release.
-*/
+/* The largest distance by which a row moves the coefficients, which is the clip of a model's
+** release. */
 static inline double descent_step(const struct descent *descent) {
   return descent->eta * descent->lipschitz;
 }
 
-/*
-** The Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta l2|, |1
-** - eta beta|), but at most 1.
-*/
+/* The Lipschitz constant of the first step without noise, as a function of w: max(|1 - eta l2|, |1
+** - eta beta|), but at most 1. */
 double descent_contraction(const struct descent *descent);
 
 /* The parameters of step i, on the lattice of the release. */
@@ -138,8 +128,7 @@ void course_make(struct course *course, const struct descent *descent, const str
 
 void course_hop(const struct course *course, double i, struct hop *hop);
 
-/*
-** Designs the lattice for a rate, as design_make() does. Fills the design and sets *variance to the
+/* Designs the lattice for a rate, as design_make() does. Fills the design and sets *variance to the
 ** variance of the noise of each step (the last step, with falling learning rates). Sets *variance
 ** to 0 if no lattice is possible.
 **
@@ -167,13 +156,11 @@ void course_hop(const struct course *course, double i, struct hop *hop);
 ** With falling learning rates, each step has its own L and variance. The last private row then does
 ** not always have the largest cost. The sensitivity is therefore chosen so that, at the clock of
 ** the last row, the cost is that of the worst row. The path bound does not hold for Laplace noise.
-** For this noise, the sensitivity and the clock are those of the last step.
-*/
+** For this noise, the sensitivity and the clock are those of the last step. */
 void descent_design(const struct descent *descent, const struct layout *shape, double rate,
                     struct design *design, uint64_t *variance);
 
-/*
-** Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
+/* Checks that dp_diffuse() may raise the clock of the last point to `clock`. The last private row
 ** then costs T_0^2/(2 clock), and no earlier row may cost more. The steps after an earlier row also
 ** hide that row, but the rounding in each step adds to the distance. Two bounds on its cost are
 ** computed, one with all steps after the row and the additional noise, one with only the first few
@@ -184,33 +171,28 @@ void descent_design(const struct descent *descent, const struct layout *shape, d
 ** Euclidean norm, a row moves its step by at most s/sqrt(dim), where s is the sensitivity. If L
 ** s/sqrt(dim) + 5/4 sqrt(dim) is at most s/sqrt(dim), an earlier row never moves the coefficients
 ** of the last step further than the last row does, so the widened noise of the last step hides it
-** as well.
-*/
+** as well. */
 int descent_diffusible(const struct descent *descent, const struct layout *shape, int shift,
                        uint64_t clock);
 
 /* Returns the sensitivity T_0, rounded up, on a lattice 2^shift times coarser than the fine one. */
 uint64_t descent_sensitivity(const struct descent *descent, const struct layout *shape, int shift);
 
-/*
-** For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows: the
+/* For Gaussian noise: sets rates[i - 1] to a zCDP rate of private row i, for i = 1 .. rows: the
 ** least of the bounds T_0^2/(2 clock) with only the first k steps after the row, over k = 0 .. rows
 ** - i + public_rows, because all later steps are post-processing. With falling learning rates, only
-** some k are tried. The rate of the last row is at most the charged rate.
-*/
+** some k are tried. The rate of the last row is at most the charged rate. */
 void descent_rates(const struct descent *descent, const struct layout *shape, int shift,
                    double *rates);
 
 /* The clock of the first point of the release, rounded down; without public rows `variance`. */
 uint64_t descent_clock(const struct descent *descent, const struct layout *shape, int shift);
 
-/*
-** Returns an upper bound on the variance that the noise of all steps adds to a coefficient: on the
+/* Returns an upper bound on the variance that the noise of all steps adds to a coefficient: on the
 ** mean, over all coefficients, of the expected squared difference from the same descent without
 ** noise, in squared lattice steps. A step multiplies the distance of two points by at most
 ** `contraction`, and a projection does not increase it, so with equal steps the bound is variance *
-** sum over steps j of contraction^(2j).
-*/
+** sum over steps j of contraction^(2j). */
 double descent_noise(const struct descent *descent, const struct layout *shape, int shift);
 
 /* The derivative of the loss with respect to w.x at w.x = margin. */
@@ -224,32 +206,24 @@ void ball_project(double radius, const int64_t *point, int dim, int granularity,
 
 struct training;
 
-/*
-** Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
+/* Starts a descent with w = 0 and draws the random stop, if there is one. `shape` is the layout of
 ** a release whose clip is descent_step(descent), and `design` its lattice. The training keeps
 ** pointers to `descent` and `design`. Returns null if memory runs out or the system provides no
-** random bytes.
-*/
+** random bytes. */
 struct training *training_open(const struct descent *descent, const struct layout *shape,
                                const struct design *design);
 void training_close(struct training *training);
 
-/*
-** Adds one row, without a gradient if features is null (G2). Features are finite, and clipped in
-** place.
-*/
+/* Adds one row, without a gradient if features is null (G2). Features are finite, and clipped in
+** place. */
 void training_add(struct training *training, double y, double *features);
 
-/*
-** Takes some of the remaining steps (G1), for which no rows have arrived, in a few milliseconds.
-** Returns whether steps remain.
-*/
+/* Takes some of the remaining steps (G1), for which no rows have arrived, in a few milliseconds.
+** Returns whether steps remain. */
 int training_rest(struct training *training);
 
-/*
-** Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
-** coefficient, in an array of the training, or null if the system provided no random bytes.
-*/
+/* Takes the remaining steps (G1). Returns the last M in fine steps, one number for each
+** coefficient, in an array of the training, or null if the system provided no random bytes. */
 int128 *training_totals(struct training *training);
 
 #endif

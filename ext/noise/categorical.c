@@ -21,12 +21,10 @@ static int accepts(struct csprng *random, int64_t highest, int64_t utility, uint
   return decays(random, (uint128)gap * exponent, (uint64_t)1 << CATEGORICAL_SHIFT);
 }
 
-/*
-** Rejection sampling: each trial draws a uniform category and accepts it with probability
+/* Rejection sampling: each trial draws a uniform category and accepts it with probability
 ** exp(-exponent (highest - utility)). If the loop ended at the first acceptance, the number of
 ** trials would reveal something about the utilities. So it makes TRIALS * count trials, more only
-** if none was accepted, and keeps the first accepted category.
-*/
+** if none was accepted, and keeps the first accepted category. */
 int categorical_exponential(const int64_t *utility, size_t count, uint64_t exponent,
                             size_t *chosen) {
   struct csprng random;
@@ -44,10 +42,8 @@ int categorical_exponential(const int64_t *utility, size_t count, uint64_t expon
   return 1;
 }
 
-/*
-** The index with the highest utility is always accepted. The loop tries all indices: ending at the
-** first acceptance would reveal something about the utilities.
-*/
+/* The index with the highest utility is always accepted. The loop tries all indices: ending at the
+** first acceptance would reveal something about the utilities. */
 int categorical_flip(const int64_t *utility, uint32_t *order, size_t count, uint64_t exponent,
                      size_t *chosen) {
   struct csprng random;

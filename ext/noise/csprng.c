@@ -8,10 +8,8 @@
 
 _Static_assert(CSPRNG_KEY == crypto_stream_chacha20_ietf_KEYBYTES, "a key of the cipher");
 
-/*
-** The first call of sodium_init() selects the implementation of ChaCha20 for this processor, for
-** all threads. The extension does not use libsodium's own random numbers.
-*/
+/* The first call of sodium_init() selects the implementation of ChaCha20 for this processor, for
+** all threads. The extension does not use libsodium's own random numbers. */
 int csprng_start(struct csprng *random) {
   memset(random, 0, sizeof *random);
   random->next = CSPRNG_WORDS;

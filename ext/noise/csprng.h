@@ -1,5 +1,4 @@
-/*
-** csprng.h: a cryptographically secure generator of random bits for the exact samplers.
+/* csprng.h: a cryptographically secure generator of random bits for the exact samplers.
 **
 ** The generator is the ChaCha20 keystream (RFC 8439) in libsodium's implementation, with a key of
 ** 256 bits from the operating system. The generator of the Linux kernel uses the same cipher, so on
@@ -13,8 +12,7 @@
 **    word is wiped when it is taken. The state reveals nothing about words taken earlier.
 ** 3. Only csprng_start() can fail. After it succeeds, a sampler gets all the bits that it asks for.
 **
-** Unit tests replace csprng.c at link time. There is no other way to replace it.
-*/
+** Unit tests replace csprng.c at link time. There is no other way to replace it. */
 #ifndef DIFFUSE_NOISE_CSPRNG_H
 #define DIFFUSE_NOISE_CSPRNG_H
 

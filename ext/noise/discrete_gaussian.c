@@ -1,5 +1,4 @@
-/*
-** discrete_gaussian.c: draws vectors of discrete Gaussian noise, and points between two points of a
+/* discrete_gaussian.c: draws vectors of discrete Gaussian noise, and points between two points of a
 ** path.
 **
 ** 1. The samplers of gaussian_samplers.h have exactly the discrete Gaussian distribution.
@@ -7,8 +6,7 @@
 ** 3. When a call returns, the noise is the only random value that is left in memory.
 ** 4. The time of a draw depends on its value. For each coordinate of a short vector, the code makes
 **    several draws and uses one of them (hidden_draw()).
-** Tests: tests/noise/test_discrete_gaussian.c, tests/noise/test_bridges.c
-*/
+** Tests: tests/noise/test_discrete_gaussian.c, tests/noise/test_bridges.c */
 #include "noise/noise.h"
 
 #include "noise/csprng.h"
@@ -49,8 +47,7 @@ int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
 
 /* ---- between two points ---------------------------------------------------------------------- */
 
-/*
-** Given x and z, the difference d = n - x has P(d) proportional to exp(-d^2/(2a) - (z - x -
+/* Given x and z, the difference d = n - x has P(d) proportional to exp(-d^2/(2a) - (z - x -
 ** d)^2/(2b)). This is a discrete Gaussian of variance ab/(a + b) around the rational centre (z - x)
 ** a/(a + b). Let s = a + b and m = z - x, and let k be an integer nearest to the centre m a/s. Then
 ** the centre is k + f, where the fraction f = r/s has |f| <= 1/2. The code draws the difference y
@@ -63,13 +60,10 @@ int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count) {
 **     y >= 0:  exp(-(|y| - f - V/t)^2/(2V))
 **     y < 0:   exp(-(|y| + f - V/t)^2/(2V)) exp(-2f/t)
 **
-** At y = 0 the two formulas agree. The proposal rejects a zero with negative sign.
-*/
+** At y = 0 the two formulas agree. The proposal rejects a zero with negative sign. */
 
-/*
-** The constants of a bridge: inward = a, sum = s, scale = t, area = ab < 2^122, square = t^2 s, and
-** excess = square - area. `excess` is below 2^94, because t is at most V^(1/2) + 1.
-*/
+/* The constants of a bridge: inward = a, sum = s, scale = t, area = ab < 2^122, square = t^2 s, and
+** excess = square - area. `excess` is below 2^94, because t is at most V^(1/2) + 1. */
 struct law {
   uint64_t inward, sum, scale;
   uint128 area, square, excess;
@@ -109,12 +103,10 @@ static int happens_of(struct csprng *random, const struct number *number) {
   return below_wide(random, number->base) < number->rest;
 }
 
-/*
-** Returns 1 with probability exp(-first second/2), otherwise 0. The exponent is divided into
+/* Returns 1 with probability exp(-first second/2), otherwise 0. The exponent is divided into
 ** (first.whole + 1) (second.whole + 1) equal parts below 1/2: an event of probability exp(-part)
 ** must happen for each part. The inner loop is that of bernoulli_from() in exact_events.h, for
-** numbers of other types.
-*/
+** numbers of other types. */
 static int accepts(struct csprng *random, const struct number *first, const struct number *second) {
   uint128 events = (uint128)(first->whole + 1) * (second->whole + 1);
   for (; events > 0; events--) {
@@ -126,13 +118,11 @@ static int accepts(struct csprng *random, const struct number *first, const stru
   return 1;
 }
 
-/*
-** Returns one draw of y for the centre f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a
+/* Returns one draw of y for the centre f = r/s, 0 <= r <= s/2. The proposal is y = u + t v with a
 ** random sign. Let N = | |y| t s -+ r t - ab |, with - for y >= 0 and + for y < 0. The exponent is
 ** N^2/(2 ab t^2 s), which is half the product of N/ab and N/(t^2 s). Let T = u t s -+ r t with the
 ** same sign, so |T| < 2^124. Then N = |(v - 1) ab + v excess + T| = |(v - 1) t^2 s + excess + T|.
-** No value exceeds 2^126 unless v reaches 2^31, which has a probability below 2^-(10^9).
-*/
+** No value exceeds 2^126 unless v reaches 2^31, which has a probability below 2^-(10^9). */
 static int64_t draw_around(struct csprng *random, const struct law *law, uint64_t r) {
   const struct chance fraction = {2 * r, 0, 1, law->sum}; /* 2f */
   for (;;) {
@@ -151,10 +141,8 @@ static int64_t draw_around(struct csprng *random, const struct law *law, uint64_
   }
 }
 
-/*
-** A centre m a/s: the integer k nearest to the centre, and the rest m a - k s in (-s/2, s/2]. |m a|
-** is below 2^126.
-*/
+/* A centre m a/s: the integer k nearest to the centre, and the rest m a - k s in (-s/2, s/2]. |m a|
+** is below 2^126. */
 struct centre {
   const struct law *law;
   int128 nearest;

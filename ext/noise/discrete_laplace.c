@@ -1,8 +1,6 @@
-/*
-** discrete_laplace.c: draws discrete Laplace noise, noise that widens it, and points between two
+/* discrete_laplace.c: draws discrete Laplace noise, noise that widens it, and points between two
 ** points of a path.
-** Tests: tests/noise/test_discrete_laplace.c, tests/noise/test_bridges.c
-*/
+** Tests: tests/noise/test_discrete_laplace.c, tests/noise/test_bridges.c */
 #include "noise/noise.h"
 
 #include "noise/entropy.h"
@@ -13,14 +11,12 @@ struct step {
   uint64_t from, to;
 };
 
-/*
-** Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0, where p = exp(-1/from) and r =
+/* Returns 1 with probability (p/r) ((1-r)/(1-p))^2, otherwise 0, where p = exp(-1/from) and r =
 ** exp(-1/to) (noise.h). With q = p/r = exp(-a/b), a = to - from and b = from * to, this is the
 ** probability that three independent events happen: one of probability q, and twice that a
 ** geometric variable of ratio r does not exceed one of ratio q, which has probability (1-r)/(1-p),
 ** the sum of (1-r) r^k q^k over k >= 0. All three are drawn even if one has failed, so that the
-** time does not show which one.
-*/
+** time does not show which one. */
 static int stays(struct csprng *random, const struct step *step) {
   uint64_t a = step->to - step->from, b = step->from * step->to;
   int all = decays(random, a, b);
@@ -63,8 +59,7 @@ int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t cou
 
 /* ---- between two points ---------------------------------------------------------------------- */
 
-/*
-** Let p1 < p2 < p3 be the ratios exp(-1/t) for the three scales t, and let m = z - x and d = n - x.
+/* Let p1 < p2 < p3 be the ratios exp(-1/t) for the three scales t, and let m = z - x and d = n - x.
 ** A step from ratio p to ratio r is 0 with probability A. Otherwise the step is a discrete Laplace
 ** variable of ratio r. Let B r^|k| be the probability that this second case occurs and the step is
 ** k. Then
@@ -89,20 +84,17 @@ int discrete_laplace_step(uint64_t from, uint64_t to, int64_t *noise, size_t cou
 ** of factors: 1 - exp(-x) with a rational x <= 2, and powers of exp(-x). A factor 1 - exp(-x) is x
 ** times (1 - exp(-x))/x, and (1 - exp(-x))/x is a probability. The code first chooses a part. The
 ** weight of a part is the product of its numbers x, scaled to an integer. The code then keeps the
-** part with a probability that is the product of all other factors.
-*/
+** part with a probability that is the product of all other factors. */
 
 /* The rational number x = n/d <= 2, with d < 2^62. */
 struct ratio {
   uint64_t n, d;
 };
 
-/*
-** The constants of a bridge. less[0] = 1/t1 - 1/t2 and more[0] = 1/t1 + 1/t2 belong to the first
+/* The constants of a bridge. less[0] = 1/t1 - 1/t2 and more[0] = 1/t1 + 1/t2 belong to the first
 ** step, less[1] = 1/t2 - 1/t3 and more[1] = 1/t2 + 1/t3 to the second step. twice[0] = 2/t2 and
 ** twice[1] = 2/t3. The weights of LATER, EARLIER and BOTH are integers, and their sum is below
-** 2^126. The weight of NEITHER is 2 t3 (t1 t2)^2.
-*/
+** 2^126. The weight of NEITHER is 2 t3 (t1 t2)^2. */
 struct law {
   struct ratio less[2], more[2], twice[2];
   uint128 later, earlier, all;
@@ -126,12 +118,10 @@ static struct law law_of(const struct laplace_bridge *bridge) {
 
 /* ---- the factors ----------------------------------------------------------------------------- */
 
-/*
-** Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. Attempt k succeeds with
+/* Returns 1 with probability (1 - exp(-x))/x for x = n/d, otherwise 0. Attempt k succeeds with
 ** probability x/(k + 1), so the first k attempts all succeed with probability x^k/(k + 1)!. The
 ** number of the failed attempt is odd with probability 1 - x/2! + x^2/3! - ..., which is (1 -
-** exp(-x))/x.
-*/
+** exp(-x))/x. */
 static int survives(struct csprng *random, struct ratio x) {
   uint64_t k = 1;
   while (below(random, k + 1) < 2 && below(random, 2 * x.d) < x.n) k++;
@@ -153,12 +143,10 @@ static enum part one_of_three(struct csprng *random, const struct law *law) {
   return place < law->later + law->earlier ? EARLIER : BOTH;
 }
 
-/*
-** Let W = 2 t3 (t1 t2)^2 be the weight of NEITHER, which may have 156 bits. Let G be the sum of the
+/* Let W = 2 t3 (t1 t2)^2 be the weight of NEITHER, which may have 156 bits. Let G be the sum of the
 ** weights of the other three parts. In each round, the loop proposes NEITHER with probability 1/2,
 ** and otherwise one of the other parts. If G < W, the loop keeps a proposal of the other parts with
-** probability G/W. Otherwise it keeps a proposal of NEITHER with probability W/G.
-*/
+** probability G/W. Otherwise it keeps a proposal of NEITHER with probability W/G. */
 static enum part one_of_four(struct csprng *random, const struct law *law) {
   uint128 whole = law->all / law->square, rest = law->all % law->square;
   if (whole >= law->double_outer) { /* W <= G < 2^126 */
@@ -176,10 +164,8 @@ static enum part one_of_four(struct csprng *random, const struct law *law) {
   }
 }
 
-/*
-** Decides at random whether the part is kept. `distance` is |m|. For the part BOTH, step_both()
-** must keep the proposal, too.
-*/
+/* Decides at random whether the part is kept. `distance` is |m|. For the part BOTH, step_both()
+** must keep the proposal, too. */
 static int is_kept(struct csprng *random, const struct law *law, enum part part,
                    uint64_t distance) {
   switch (part) {
@@ -198,12 +184,10 @@ static int is_kept(struct csprng *random, const struct law *law, enum part part,
   }
 }
 
-/*
-** Proposes a d for the part BOTH, where a positive d goes from x in the direction of z. Returns
+/* Proposes a d for the part BOTH, where a positive d goes from x in the direction of z. Returns
 ** whether the code keeps this d. The exponent e is twice the detour: |d| if d goes away from m, |d|
 ** - |m| if d goes beyond m, and otherwise 0. If the ratio is tiny, geometric() often returns 2^62,
-** but if |m| < 2^61, such a d is kept with probability below 2^-(10^9).
-*/
+** but if |m| < 2^61, such a d is kept with probability below 2^-(10^9). */
 static int step_both(struct csprng *random, const struct law *law, uint64_t distance, int64_t *d) {
   uint64_t magnitude = geometric(random, law->less[1].n, law->less[1].d);
   int back = (int)csprng_take(random, 1);

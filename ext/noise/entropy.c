@@ -1,12 +1,10 @@
-/*
-** entropy.c: see entropy.h.
+/* entropy.c: see entropy.h.
 **
 ** For each operating system there is a function read_some(), which writes `count` <= MOST random
 ** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote. It returns 0
 ** if a signal interrupted the call before any byte was written, and -1 if the system provides no
 ** random bytes.
-** Tests: tests/noise/test_entropy.c
-*/
+** Tests: tests/noise/test_entropy.c */
 #include "noise/entropy.h"
 
 #if defined(_WIN32)
@@ -31,10 +29,8 @@ static long read_some(unsigned char *bytes, size_t count) {
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
-** Linux has had the system call getrandom() since version 3.17, but old C libraries have no
-** function for it.
-*/
+/* Linux has had the system call getrandom() since version 3.17, but old C libraries have no
+** function for it. */
 #define getrandom(bytes, count, flags) syscall(SYS_getrandom, bytes, count, flags)
 
 #else
@@ -44,10 +40,8 @@ static long read_some(unsigned char *bytes, size_t count) {
 /* One call returns fewer than 2^25 bytes; entropy_fill() then calls again. */
 #define MOST 0x40000000
 
-/*
-** With flags 0, getrandom() waits until the kernel's generator has been seeded once after boot.
-** Later calls do not wait.
-*/
+/* With flags 0, getrandom() waits until the kernel's generator has been seeded once after boot.
+** Later calls do not wait. */
 static long read_some(unsigned char *bytes, size_t count) {
   ssize_t got = getrandom(bytes, count, 0);
   if (got < 0 && errno == EINTR) return 0;

@@ -1,9 +1,7 @@
-/*
-** entropy.h: gets cryptographic random bytes from the operating system.
+/* entropy.h: gets cryptographic random bytes from the operating system.
 **
 ** This code keeps no state, buffer or seed that a fork could duplicate. Unit tests replace
-** entropy_fill() at link time. There is no other way to replace this function.
-*/
+** entropy_fill() at link time. There is no other way to replace this function. */
 #ifndef DIFFUSE_NOISE_ENTROPY_H
 #define DIFFUSE_NOISE_ENTROPY_H
 

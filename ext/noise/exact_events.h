@@ -1,13 +1,11 @@
-/*
-** exact_events.h: random events and integers whose probabilities are exact. All samplers consist of
+/* exact_events.h: random events and integers whose probabilities are exact. All samplers consist of
 ** them. The functions round and truncate nothing.
 **
 **   below()      a uniform integer below n; below_wide() for n of up to 126 bits
 **   happens()    an event of rational probability
 **   bernoulli()  an event of probability exp(-gamma), gamma <= 1 a product of rationals
 **   laplace()    P(y) proportional to exp(-|y|/t)
-**   decays()     an event of probability exp(-n/base), for any exponent
-*/
+**   decays()     an event of probability exp(-n/base), for any exponent */
 #ifndef DIFFUSE_NOISE_EXACT_EVENTS_H
 #define DIFFUSE_NOISE_EXACT_EVENTS_H
 
@@ -31,11 +29,9 @@ static inline uint64_t isqrt(uint64_t x) {
   return root;
 }
 
-/*
-** Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection: of as many bits as n - 1
+/* Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection: of as many bits as n - 1
 ** has, all values are equally likely, and more than half of them are below n, so the loop runs
-** fewer than two times on average.
-*/
+** fewer than two times on average. */
 static inline uint64_t below(struct csprng *random, uint64_t n) {
   unsigned width = bit_length(n - 1);
   uint64_t value;
@@ -68,11 +64,9 @@ static inline struct chance chance_of(uint128 n, uint64_t base, uint64_t parts) 
   return (struct chance){(uint64_t)(n / parts), (uint64_t)(n % parts), parts, base};
 }
 
-/*
-** Returns 1 with the probability `chance`, otherwise 0: if a uniform integer U below base*parts is
+/* Returns 1 with the probability `chance`, otherwise 0: if a uniform integer U below base*parts is
 ** less than whole*parts + rest. U can need more than 64 bits, so the quotient and the remainder of
-** U divided by `parts` are drawn separately, the remainder only if the quotient is `whole`.
-*/
+** U divided by `parts` are drawn separately, the remainder only if the quotient is `whole`. */
 static inline int happens(struct csprng *random, const struct chance *chance) {
   uint64_t quotient = below(random, chance->base);
   if (quotient != chance->whole) return quotient < chance->whole;
@@ -86,8 +80,7 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
   return 1;
 }
 
-/*
-** Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count` chances
+/* Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count` chances
 ** (1 for none), divided by `divisor`.
 **
 ** The function makes attempts until one fails. Attempt k succeeds with probability gamma/k, so the
@@ -95,8 +88,7 @@ static inline int all_happen(struct csprng *random, const struct chance *chances
 ** with probability 1 - gamma + gamma^2/2! - ..., which is exp(-gamma) (Canonne, Kamath and Steinke
 ** 2020, Algorithm 1). The loop makes exp(gamma) < 3 attempts on average. The event of probability
 ** 1/(divisor * k) of an attempt comes first, because it needs the fewest random bits. A caller
-** passes k > 1 if the attempts before k have already succeeded.
-*/
+** passes k > 1 if the attempts before k have already succeeded. */
 static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *chances,
                                  int count, uint64_t divisor) {
   while (below(random, divisor * k) == 0 && all_happen(random, chances, count)) k++;
@@ -115,10 +107,8 @@ struct proposal {
   int negative;
 };
 
-/*
-** Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: at most 1.6
-** tries on average.
-*/
+/* Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: at most 1.6
+** tries on average. */
 static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
   do {
@@ -127,32 +117,26 @@ static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   return ratio.whole;
 }
 
-/*
-** Returns a random v >= 0 with P(v) proportional to exp(-v): the successes of probability exp(-1)
-** before the first failure.
-*/
+/* Returns a random v >= 0 with P(v) proportional to exp(-v): the successes of probability exp(-1)
+** before the first failure. */
 static inline uint64_t laplace_quotient(struct csprng *random) {
   uint64_t v = 0;
   while (bernoulli(random, NULL, 0, 1)) v++;
   return v;
 }
 
-/*
-** Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger: a
-** geometric variable of scale d, divided by n and rounded down.
-*/
+/* Returns a random k >= 0 with P(k) proportional to exp(-k n/d), or 2^62 if k is larger: a
+** geometric variable of scale d, divided by n and rounded down. */
 static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) {
   uint128 remainder = laplace_remainder(random, d);
   uint128 k = (remainder + (uint128)d * laplace_quotient(random)) / n;
   return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
 }
 
-/*
-** Returns a random y with P(y) proportional to exp(-|y|/t): u + t*v with a random sign, where u is
+/* Returns a random y with P(y) proportional to exp(-|y|/t): u + t*v with a random sign, where u is
 ** laplace_remainder() and v is laplace_quotient(). A zero with negative sign is rejected, because
 ** zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v reaches 2^31,
-** which has a probability below 2^-(10^9).
-*/
+** which has a probability below 2^-(10^9). */
 static inline struct proposal laplace(struct csprng *random, uint64_t t) {
   struct proposal y;
   do {
@@ -169,10 +153,8 @@ static inline struct chance part_of(uint128 n, uint64_t base) {
                   : chance_of(n, base, (uint64_t)(n / base) + 1);
 }
 
-/*
-** Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The exponent is divided into
-** equal parts below 1: an event of probability exp(-part) must happen for each part.
-*/
+/* Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The exponent is divided into
+** equal parts below 1: an event of probability exp(-part) must happen for each part. */
 static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
   struct chance part = part_of(n, base);
   uint64_t events = part.parts;
@@ -184,10 +166,9 @@ static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
 
 #define HIDDEN_DRAWS 32
 
-/*
-** Returns one of HIDDEN_DRAWS draws. Its index is chosen before and does not depend on the draws,
-** so the result has the distribution of a single draw. All draws are complete before one is used.
-*/
+/* Returns one of HIDDEN_DRAWS draws. Its index is chosen before and does not depend on the draws,
+** so the result has the distribution of a single draw. All draws are complete before one is
+** used. */
 static inline int64_t hidden_draw(struct csprng *random,
                                   int64_t (*draw)(struct csprng *random, const void *law),
                                   const void *law) {

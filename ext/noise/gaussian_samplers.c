@@ -1,8 +1,6 @@
-/*
-** gaussian_samplers.c: the sampler of Canonne, Kamath and Steinke, and the table.
+/* gaussian_samplers.c: the sampler of Canonne, Kamath and Steinke, and the table.
 ** Tests: tests/noise/test_discrete_gaussian_source.c, tests/noise/test_gaussian_table.py,
-** tests/noise/test_gaussian_table.c
-*/
+** tests/noise/test_gaussian_table.c */
 #include "noise/gaussian_samplers.h"
 
 #include <string.h>
@@ -12,18 +10,15 @@
 
 /* ---- Canonne, Kamath and Steinke ------------------------------------------------------------- */
 
-/*
-** Algorithm 3 of the paper proposes y from a discrete Laplace distribution of scale t, where t is
+/* Algorithm 3 of the paper proposes y from a discrete Laplace distribution of scale t, where t is
 ** about sqrt(V). The algorithm accepts y with probability exp(-(|y| - V/t)^2/(2V)). For V near
-** 2^41, a draw uses about 4 random words of 64 bits.
-*/
+** 2^41, a draw uses about 4 random words of 64 bits. */
 struct cks_sampler cks_sampler_of(uint64_t variance) {
   uint64_t scale = isqrt(variance) + 1;
   return (struct cks_sampler){variance, scale, scale * scale};
 }
 
-/*
-** Accepts y with probability exp(-(|y| - V/t)^2/(2V)) = exp(-n^2/(2 V t^2)), where n = | |y| t -
+/* Accepts y with probability exp(-(|y| - V/t)^2/(2V)) = exp(-n^2/(2 V t^2)), where n = | |y| t -
 ** V|.
 **
 ** bernoulli() takes only exponents of at most 1, and n^2 could need 140 bits. The function
@@ -31,8 +26,7 @@ struct cks_sampler cks_sampler_of(uint64_t variance) {
 ** and m2 = floor(n/t^2) + 1. Each part is (n/(V m1)) (n/(t^2 m2))/2, which is below 1. For each
 ** part, the function draws an event of probability exp(-part). It accepts y if all these events
 ** happen. n/V is about ||y|/t - 1|, so there is one part for |y| < 2t. About three of four
-** proposals are accepted.
-*/
+** proposals are accepted. */
 static inline int accept_proposal(struct csprng *random, const struct cks_sampler *law,
                                   uint64_t magnitude) {
   uint128 product = (uint128)magnitude * law->scale;
@@ -54,8 +48,7 @@ int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random) {
 
 /* ---- strips ---------------------------------------------------------------------------------- */
 
-/*
-** The magnitudes |y| are divided into strips of w integers, where w is about sqrt(V)/32. Strip i
+/* The magnitudes |y| are divided into strips of w integers, where w is about sqrt(V)/32. Strip i
 ** holds the magnitudes |y| = i w + u, 0 <= u < w. A trial first proposes strip i with probability
 ** proportional to e_i = exp(-i^2/2048). Then the trial draws u uniformly, and accepts y with
 ** probability exp(-gamma), where
@@ -87,8 +80,7 @@ int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random) {
 **
 ** A trial uses one random word. From the lowest bit, the word holds 8 bits for the slot, 18 bits
 ** for the unit, 1 bit for the sign, 8 bits for the first attempt and 29 bits for the place in the
-** strip.
-*/
+** strip. */
 #define STRIPS     256u
 #define LAST       (STRIPS - 1)
 #define UNIT_BITS  18
@@ -96,18 +88,14 @@ int64_t cks_sampler_draw(const struct cks_sampler *law, struct csprng *random) {
 #define TOTAL      (STRIPS * UNITS)
 #define PLACE_BITS 29
 
-/*
-** SCALE is chosen so that the weights fit into TOTAL units. The sum of e_i over i >= 0 is between
-** 32 sqrt(pi/2) + 1/2 and this number plus 1e-300, so it is below 40.7.
-*/
+/* SCALE is chosen so that the weights fit into TOTAL units. The sum of e_i over i >= 0 is between
+** 32 sqrt(pi/2) + 1/2 and this number plus 1e-300, so it is below 40.7. */
 #define SCALE ((TOTAL - STRIPS) / 407 * 10)
 
 /* ---- exp(-i^2/2048) to any number of digits -------------------------------------------------- */
 
-/*
-** A fraction is an array of `n` digits of 32 bits, the most significant digit first. Its value is
-** an integer below 2^(32n), divided by 2^(32n). An ulp is one unit of the last digit.
-*/
+/* A fraction is an array of `n` digits of 32 bits, the most significant digit first. Its value is
+** an integer below 2^(32n), divided by 2^(32n). An ulp is one unit of the last digit. */
 
 /* Sets x to the fractional part of x * factor and returns the whole part. */
 static uint32_t multiply(uint32_t *x, size_t n, uint32_t factor) {
@@ -172,15 +160,13 @@ static void subtract(uint32_t *x, size_t n, const uint32_t *y) {
   }
 }
 
-/*
-** Sets x to a lower bound on exp(-1/2048), for n >= 4. The error is less than 12n + 12 ulps. The
+/* Sets x to a lower bound on exp(-1/2048), for n >= 4. The error is less than 12n + 12 ulps. The
 ** function adds the series 1 - 1/2048 + (1/2048)^2/2 - ... The code computes each term by dividing
 ** the previous term and rounding down, so the error of a term is less than 2 ulps. The term
 ** (1/2048)^2/2 is below 2^-22, and each later term is at most 2^-12 times the previous term.
 ** Therefore at most 3n terms are not zero, and the omitted terms add up to less than 2 ulps. The
 ** error of the sum is less than 6n + 2 ulps in either direction. Subtracting 6n + 6 ulps turns the
-** sum into a lower bound.
-*/
+** sum into a lower bound. */
 static void exp_minus_1_2048(uint32_t *x, size_t n) {
   uint32_t term[n], margin[n];
   memset(term, 0, sizeof term);
@@ -193,14 +179,12 @@ static void exp_minus_1_2048(uint32_t *x, size_t n) {
   subtract(x, n, margin);
 }
 
-/*
-** power() sets x to a lower bound on exp(-strip^2/2048), a power of exp(-1/2048), for strip >= 1
+/* power() sets x to a lower bound on exp(-strip^2/2048), a power of exp(-1/2048), for strip >= 1
 ** and n >= 4. power_error() returns the largest error of this bound in ulps, 16 n strip^2. The
 ** proof: let the errors of two lower bounds on numbers below 1 be at most s and t ulps. Then the
 ** error of their product, rounded down, is at most s + t + 1 ulps. The error of the k-th power of a
 ** lower bound with error s is therefore at most k (s + 1) ulps, in any order of multiplication.
-** Here s is 12n + 12, and 12n + 12 + 1 <= 16n.
-*/
+** Here s is 12n + 12, and 12n + 12 + 1 <= 16n. */
 static uint64_t power_error(size_t n, uint64_t strip) {
   return 16 * n * strip * strip;
 }
@@ -222,10 +206,8 @@ struct digit {
   uint32_t value;
 };
 
-/*
-** Computes the digit from a lower and an upper bound on e_i with n digits. Returns 1 if n digits
-** are enough: both bounds give the same digit.
-*/
+/* Computes the digit from a lower and an upper bound on e_i with n digits. Returns 1 if n digits
+** are enough: both bounds give the same digit. */
 static int digit_from(size_t n, uint64_t strip, unsigned doublings, size_t place,
                       struct digit *digit) {
   uint32_t low[n], high[n];
@@ -249,10 +231,8 @@ static struct digit digit_of(uint64_t strip, unsigned doublings, size_t place) {
   return digit;
 }
 
-/*
-** Returns 1 with probability frac(SCALE 2^doublings e_i), otherwise 0: whether a uniform real
-** number, drawn digit by digit, is below it.
-*/
+/* Returns 1 with probability frac(SCALE 2^doublings e_i), otherwise 0: whether a uniform real
+** number, drawn digit by digit, is below it. */
 static int fraction_happens(struct csprng *random, uint64_t strip, unsigned doublings) {
   if (strip == 0) return 0;
   for (size_t place = 0;; place++) {
@@ -271,13 +251,11 @@ static uint32_t weight(unsigned strip) {
   return (strip ? digit_of(strip, 0, 0).whole : SCALE) + 1;
 }
 
-/*
-** The weights of strips 0 to 254 never increase with i, and strip 255 has fewer units than a slot.
+/* The weights of strips 0 to 254 never increase with i, and strip 255 has fewer units than a slot.
 ** So the strips with more units than a slot (the givers) come first; the others are the takers.
 ** Each giver in turn fills up the slots of takers, until it has fewer units left than a slot holds,
 ** becomes a taker, and the next giver fills up its slot. The weights add up to the size of all
-** slots, so the last slot is full when all units are placed.
-*/
+** slots, so the last slot is full when all units are placed. */
 static void make_slots(void) {
   uint32_t left[STRIPS];
   left[LAST] = TOTAL;
@@ -315,12 +293,10 @@ struct gaussian_table gaussian_table_of(uint64_t variance) {
   };
 }
 
-/*
-** Decides whether the trial continues, if the unit is the edge of *strip or any unit of the last
+/* Decides whether the trial continues, if the unit is the edge of *strip or any unit of the last
 ** strip. The edge of the last strip sets *strip to 255 + 256 G + B, where B is a uniform integer of
 ** 8 bits and P(G) = 2^-(G+1), so each strip from 255 on has probability 2^-(9+G). No number
-** overflows unless G reaches 2^16, which has a probability below 2^-65000.
-*/
+** overflows unless G reaches 2^16, which has a probability below 2^-65000. */
 static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
   if (*strip < LAST) return fraction_happens(random, *strip, 0);
   if (unit > 0) return 0;
@@ -330,21 +306,17 @@ static int goes_on(struct csprng *random, uint32_t unit, uint64_t *strip) {
   return fraction_happens(random, *strip, doublings);
 }
 
-/*
-** The integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip: gamma
+/* The integer b of the strip. If b < 256, then gamma <= b/256 for all u in the strip: gamma
 ** increases with u, u < w, and b is computed for u = w. If b >= 256, it says nothing about gamma,
-** and accept() treats the strip in another way.
-*/
+** and accept() treats the strip in another way. */
 static inline uint64_t bound(const struct gaussian_table *law, uint64_t strip) {
   if (strip >= LAST) return 256;
   return (((2 * strip + 1) * law->slope + strip * strip * law->bend) >> 32) + 1;
 }
 
-/*
-** Completes the event of probability exp(-gamma) after the eight bits of the first attempt were
+/* Completes the event of probability exp(-gamma) after the eight bits of the first attempt were
 ** below b. If b >= 256, they always are, and gamma may exceed 1: it is divided into equal parts
-** below 1, and an event of probability exp(-part) must happen for each part.
-*/
+** below 1, and an event of probability exp(-part) must happen for each part. */
 static int accept(struct csprng *random, const struct gaussian_table *law, uint64_t strip,
                   uint64_t place, uint64_t b) {
   uint128 n = (uint128)(2 * strip * law->width + place) * place * 1024 +

@@ -1,10 +1,8 @@
-/*
-** gaussian_samplers.h: two samplers of the discrete Gaussian distribution N_Z(0, V). Both are
+/* gaussian_samplers.h: two samplers of the discrete Gaussian distribution N_Z(0, V). Both are
 ** exact. The one of Canonne, Kamath and Steinke (2020, Algorithm 3) works for every variance below
 ** 2^62. The table usually needs one random word, but rejects most proposals if the variance is
 ** small. All variances share one table, which the first call of gaussian_table_of() builds for all
-** threads.
-*/
+** threads. */
 #ifndef DIFFUSE_NOISE_GAUSSIAN_SAMPLERS_H
 #define DIFFUSE_NOISE_GAUSSIAN_SAMPLERS_H
 

@@ -1,8 +1,6 @@
-/*
-** lattice.c: see lattice.h. No function overflows; comments state the widest intermediate values. A
+/* lattice.c: see lattice.h. No function overflows; comments state the widest intermediate values. A
 ** signed number is rounded by its magnitude, with halves away from zero.
-** Tests: tests/mechanism/test_lattice.c
-*/
+** Tests: tests/mechanism/test_lattice.c */
 #include "noise/lattice.h"
 
 /* -x for x <= 2^63 if `negative` is true, otherwise x < 2^63. */
@@ -51,24 +49,20 @@ int64_t lattice_round(int128 total, int shift) {
   return with_sign((uint64_t)steps, total < 0);
 }
 
-/*
-** If two totals of the same sign differ by D fine steps, the rounded totals differ by at most
+/* If two totals of the same sign differ by D fine steps, the rounded totals differ by at most
 ** ceil(D/2^shift) steps; of opposite signs, both can be rounded away from each other, and the
 ** difference can be floor(D/2^shift) + 1, which is enough in both cases. For every D > 0 and shift
 ** > 0, some totals have this difference. steps + 1 could exceed 64 bits only for shift 0, where D
-** itself is the sensitivity.
-*/
+** itself is the sensitivity. */
 uint64_t lattice_sensitivity(uint64_t distance, int shift) {
   uint64_t steps = shift < 64 ? distance >> shift : 0;
   return steps < UINT64_MAX ? steps + 1 : steps;
 }
 
-/*
-** s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)): a positive power of two multiplies the
+/* s^2/(2 rate) is s^2 / (mantissa * 2^(exponent + 1)): a positive power of two multiplies the
 ** denominator, and a negative one the numerator. Saturation does not change the result: a saturated
 ** denominator exceeds s^2 anyway, so the quotient, rounded up, is 1; with a saturated numerator,
-** the quotient exceeds every variance anyway.
-*/
+** the quotient exceeds every variance anyway. */
 uint64_t lattice_variance(uint64_t sensitivity, uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0;
   int64_t shift = (int64_t)exponent + 1;

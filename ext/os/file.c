@@ -18,10 +18,8 @@ static wchar_t *windows_path(const char *utf8) {
   return wide;
 }
 
-/*
-** Returns the access list of a file, for free() and a new file. Null: it cannot be read, and the
-** new file gets that of its folder.
-*/
+/* Returns the access list of a file, for free() and a new file. Null: it cannot be read, and the
+** new file gets that of its folder. */
 static SECURITY_DESCRIPTOR *windows_access(const wchar_t *path) {
   DWORD size = 0;
   GetFileSecurityW(path, DACL_SECURITY_INFORMATION, 0, 0, &size);
@@ -136,11 +134,9 @@ void file_delete(const char *path) {
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/*
-** The process that holds the lock has opened the lock file without sharing, so Windows lets nobody
+/* The process that holds the lock has opened the lock file without sharing, so Windows lets nobody
 ** else open the file. The file is marked for deletion while it is open. Windows deletes the file
-** when its only handle is closed, even if the process was killed.
-*/
+** when its only handle is closed, even if the process was killed. */
 
 static int fail(struct lock_error *error, DWORD code) {
   error->failure = code == ERROR_ACCESS_DENIED || code == ERROR_WRITE_PROTECT ||
@@ -173,10 +169,8 @@ static HANDLE open_alone(const wchar_t *name, const char *model) {
   return file;
 }
 
-/*
-** Returns whether a file can be a lock file. A file with content, a folder or a link belongs to
-** somebody else, and diffuse must not delete it.
-*/
+/* Returns whether a file can be a lock file. A file with content, a folder or a link belongs to
+** somebody else, and diffuse must not delete it. */
 static int is_lock(HANDLE file) {
   BY_HANDLE_FILE_INFORMATION about;
   return GetFileInformationByHandle(file, &about) &&
@@ -342,10 +336,8 @@ void file_delete(const char *path) {
 
 #if defined(__EMSCRIPTEN__)
 
-/*
-** In WebAssembly, flock() and fcntl() report success and lock nothing. lock_file_take() therefore
-** always fails, and a ledger must be in memory.
-*/
+/* In WebAssembly, flock() and fcntl() report success and lock nothing. lock_file_take() therefore
+** always fails, and a ledger must be in memory. */
 int lock_file_take(const char *name, const char *model, intptr_t *lock, struct lock_error *error) {
   (void)name;
   (void)model;
@@ -367,11 +359,9 @@ void lock_file_forget(intptr_t lock) {
 
 #define OWNER 0600
 
-/*
-** A process takes the lock by calling flock() on the lock file. A process that releases the lock
+/* A process takes the lock by calling flock() on the lock file. A process that releases the lock
 ** deletes the file first. Another process may have opened the file before that. After flock() has
-** succeeded, each process therefore checks that the file still has its name.
-*/
+** succeeded, each process therefore checks that the file still has its name. */
 
 static int fail(struct lock_error *error, int code, int forbidden) {
   error->failure = forbidden        ? LOCK_FORBIDDEN
@@ -383,10 +373,8 @@ static int fail(struct lock_error *error, int code, int forbidden) {
   return -1;
 }
 
-/*
-** Opens or creates the lock file, only for reading if this process may not write it: flock() needs
-** no more.
-*/
+/* Opens or creates the lock file, only for reading if this process may not write it: flock() needs
+** no more. */
 static int open_lock(const char *name, const char *model) {
   struct stat status;
   mode_t mode = stat(model, &status) == 0 ? status.st_mode & PERMISSIONS : OWNER;
@@ -405,10 +393,8 @@ static int has_name(int file, const char *name) {
          opened.st_ino == named.st_ino;
 }
 
-/*
-** Returns 1 if this process now holds the lock, 0 if another one does or has just deleted the file,
-** and -1 on error.
-*/
+/* Returns 1 if this process now holds the lock, 0 if another one does or has just deleted the file,
+** and -1 on error. */
 static int try_lock(int file, const char *name) {
   struct stat status;
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != 0) {
@@ -419,9 +405,8 @@ static int try_lock(int file, const char *name) {
   return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
-/*
-** Every process that can open the model must be able to open the lock file, which has no content.
-*/
+/* Every process that can open the model must be able to open the lock file, which has no
+** content. */
 static void take_permissions(const char *model, int file) {
   struct stat theirs, ours;
   if (stat(model, &theirs) != 0 || fstat(file, &ours) != 0) return;

@@ -1,8 +1,6 @@
-/*
-** process.c: see process.h.
+/* process.c: see process.h.
 ** Tests: tests/ledger/test_crash.py, tests/faults/test_injection.py, tests/faults/test_calls.py,
-** tests/sums/test_unit_table.c, tests/mechanism/test_noise.py
-*/
+** tests/sums/test_unit_table.c, tests/mechanism/test_noise.py */
 #include "os/process.h"
 
 #include <stdatomic.h>
@@ -69,10 +67,8 @@ static void page_close(volatile unsigned char *page) {
 
 static _Atomic(uint64_t) forks;
 
-/*
-** When this library is unloaded, the C library removes the fork handler. macOS would keep it, and a
-** later fork() would call code that no longer exists, so there is none on macOS.
-*/
+/* When this library is unloaded, the C library removes the fork handler. macOS would keep it, and a
+** later fork() would call code that no longer exists, so there is none on macOS. */
 #ifndef __APPLE__
 
 static void count_fork(void) {

@@ -1,13 +1,9 @@
-/*
-** thread.c: see thread.h.
-** Tests: tests/query/test_question_threads.py, tests/attacks/test_clock.py
-*/
+/* thread.c: see thread.h.
+** Tests: tests/query/test_question_threads.py, tests/attacks/test_clock.py */
 #include "os/thread.h"
 
-/*
-** The size of a thread's stack. SQLite's JSON functions need some hundred kilobytes for deeply
-** nested values, and some C libraries give a thread no more than 128.
-*/
+/* The size of a thread's stack. SQLite's JSON functions need some hundred kilobytes for deeply
+** nested values, and some C libraries give a thread no more than 128. */
 #define STACK (8 << 20)
 
 #if defined(_WIN32)

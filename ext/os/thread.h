@@ -1,7 +1,5 @@
-/*
-** thread.h: threads, locks between threads, and a clock that does not jump when somebody changes
-** the system time.
-*/
+/* thread.h: threads, locks between threads, and a clock that does not jump when somebody changes
+** the system time. */
 #ifndef DIFFUSE_OS_THREAD_H
 #define DIFFUSE_OS_THREAD_H
 
@@ -50,16 +48,12 @@ struct thread {
 void mutex_lock(struct mutex *mutex);
 void mutex_unlock(struct mutex *mutex);
 
-/*
-** Calls the function in the first call with this `once`; a concurrent call waits until it has
-** returned.
-*/
+/* Calls the function in the first call with this `once`; a concurrent call waits until it has
+** returned. */
 void once_run(struct once *once, void (*function)(void));
 
-/*
-** Starts a thread, which receives no signals: the host handles them in its own threads. Returns 0
-** if it cannot be started. `thread` must not move until thread_join() has returned.
-*/
+/* Starts a thread, which receives no signals: the host handles them in its own threads. Returns 0
+** if it cannot be started. `thread` must not move until thread_join() has returned. */
 int thread_start(struct thread *thread, void (*run)(void *argument), void *argument);
 void thread_join(struct thread *thread);
 

@@ -1,5 +1,4 @@
-/*
-** kernels.c: aggregates over finite Markov kernels that are given as rows: one kernel as (x, y, p),
+/* kernels.c: aggregates over finite Markov kernels that are given as rows: one kernel as (x, y, p),
 ** two kernels as (x, y, p, q), or a kernel with a coupling and a distribution as (part, x, y, p).
 **
 ** 1. x and y are any SQL values except NULL. Two values are the same state if SQLite's operator =
@@ -14,8 +13,7 @@
 ** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
 ** The cells are stored in dense matrices, with a matrix row for each x. A matrix doubles when it is
 ** full and takes at most 8 MB.
-** Tests: tests/papers/test_papers_kernels.py
-*/
+** Tests: tests/papers/test_papers_kernels.py */
 #include "papers/papers.h"
 
 #include <math.h>
@@ -156,10 +154,8 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
   return h ^ h >> 32;
 }
 
-/*
-** Returns the number of the state with these bytes. Adds the state if it is new. Returns -1 if
-** there are too many states, and -2 when out of memory.
-*/
+/* Returns the number of the state with these bytes. Adds the state if it is new. Returns -1 if
+** there are too many states, and -2 when out of memory. */
 static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
   for (; dictionary->slot[place]; place = (place + 1) % SLOTS) {
@@ -222,9 +218,8 @@ struct matrix {
   size_t column_room; /* allocated columns */
 };
 
-/*
-** The matrices. In the form PAIRS, an SQL row belongs to KERNEL and OTHER, otherwise to one matrix.
-*/
+/* The matrices. In the form PAIRS, an SQL row belongs to KERNEL and OTHER, otherwise to one
+** matrix. */
 enum part { KERNEL, OTHER, COUPLING, NU, PART_COUNT };
 
 /* The progress of one call of an aggregate. All members are zero at the start. */
@@ -261,10 +256,8 @@ static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
   return 1;
 }
 
-/*
-** Removes the unused columns, so that the cells become a dense matrix of rows x columns. Returns
-** null when out of memory.
-*/
+/* Removes the unused columns, so that the cells become a dense matrix of rows x columns. Returns
+** null when out of memory. */
 static const double *compact(struct matrix *matrix, size_t rows, size_t columns) {
   if (!make_room(matrix, rows, columns)) return 0;
   for (size_t i = 1; i < rows; i++) {
@@ -348,10 +341,8 @@ static void append_state(sqlite3_str *json, const struct kernel_state *state) {
   }
 }
 
-/*
-** Returns the cells of a power of the kernel, in the JSON form that dp_mix() reads. Returns null
-** when out of memory.
-*/
+/* Returns the cells of a power of the kernel, in the JSON form that dp_mix() reads. Returns null
+** when out of memory. */
 static char *power(const struct given *given, const double *parameter) {
   const struct collected *states = given->states;
   size_t rows = given->kernel.rows;
@@ -431,10 +422,8 @@ static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j,
   return 1;
 }
 
-/*
-** Adds p to the cell (x, y). For two kernels, also adds q to the cell of the second kernel. Returns
-** 0 after an error.
-*/
+/* Adds p to the cell (x, y). For two kernels, also adds q to the cell of the second kernel. Returns
+** 0 after an error. */
 static int add_cell(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments, int is_pair) {
   double p, q = 0;
@@ -447,10 +436,8 @@ static int add_cell(sqlite3_context *context, struct collected *collected,
          (!is_pair || add_to(context, &collected->matrix[OTHER], i, j, q));
 }
 
-/*
-** Adds a row (part, x, y, p). In a coupling, y is a state from the same set as x (the inputs of the
-** kernel), so dictionary x has its number. In the distribution nu, y is ignored.
-*/
+/* Adds a row (part, x, y, p). In a coupling, y is a state from the same set as x (the inputs of the
+** kernel), so dictionary x has its number. In the distribution nu, y is ignored. */
 static int add_part(sqlite3_context *context, struct collected *collected,
                     sqlite3_value **arguments) {
   const char *part = plain_text(arguments[0]);

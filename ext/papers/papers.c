@@ -1,5 +1,4 @@
-/*
-** papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as pure SQL functions of
+/* papers.c: the results of Balle et al. 2019 and Asoodeh et al. 2020 as pure SQL functions of
 ** public parameters: scalars, dp_amplify(), and aggregates over the steps of an iteration or the
 ** times of a diffusion. sql/papers.md states each theorem and its conditions. The scalars:
 **
@@ -10,8 +9,7 @@
 ** 3. The method is the last argument, a text. Without a method, the default applies. The method may
 **    take the place of an optional parameter.
 ** Tests: tests/papers/test_papers_accuracy.py, tests/papers/test_papers_meaning.py,
-** tests/papers/test_papers_paths.py, tests/papers/test_papers_tables.py
-*/
+** tests/papers/test_papers_paths.py, tests/papers/test_papers_tables.py */
 #include "papers/papers.h"
 
 #include <math.h>
@@ -239,16 +237,14 @@ static const struct paper papers[] = {
 
 /* ---- amplification by mixing ----------------------------------------------------------------- */
 
-/*
-** Theorem 1 of Balle et al. 2019 as a table-valued function that returns one row:
+/* Theorem 1 of Balle et al. 2019 as a table-valued function that returns one row:
 **
 **     SELECT epsilon, delta FROM dp_amplify(condition, gamma, epsilon, delta);
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
 ** gamma is the coefficient of the kernel at another epsilon, which the hidden column kernel_epsilon
 ** gives (mixing_epsilon() in math/mixing.h). The function reads only its arguments and is therefore
-** marked innocuous.
-*/
+** marked innocuous. */
 
 static const struct condition {
   const char *name;
@@ -300,15 +296,13 @@ static const struct row_table amplify_table = {
 
 /* ---- steps of an iteration ------------------------------------------------------------------- */
 
-/*
-** Aggregates for Theorem 4 of Balle et al. 2019, for any path of an iteration. Each row gives one
+/* Aggregates for Theorem 4 of Balle et al. 2019, for any path of an iteration. Each row gives one
 ** step of the iteration: (alpha, i, sigma, lipschitz, shift) for dp_iteration_path(), and
 ** (alpha, i, sigma, lipschitz, distance) for dp_iteration_best().
 **
 ** 1. i is the number of a step. Each number from 1 to the largest i occurs once. The order of rows
 **    does not matter. An iteration has at most 1,000,000 steps. Without a row, the result is NULL.
-** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best().
-*/
+** 2. alpha must be the same in every row, and so must the distance of dp_iteration_best(). */
 
 #define MAX_STEPS 1000000
 
@@ -318,10 +312,8 @@ struct path_aggregate {
   int is_given;     /* 1: the caller gives the path, and the last argument is the shift of a step */
 };
 
-/*
-** The progress of one call of an aggregate. All members are zero at the start. Step i is at steps[i
-** - 1]. A step with sigma 0 has no row yet.
-*/
+/* The progress of one call of an aggregate. All members are zero at the start. Step i is at steps[i
+** - 1]. A step with sigma 0 has no row yet. */
 struct collected {
   int failed, started;
   double alpha, distance;
@@ -407,16 +399,14 @@ static const struct path_aggregate path_aggregates[] = {
 
 /* ---- times of a diffusion -------------------------------------------------------------------- */
 
-/*
-** dp_diffusion_rate(): Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. It
+/* dp_diffusion_rate(): Theorem 6 of Balle et al. 2019 for a diffusion that is given as a table. It
 ** reads rows (s, kappa). If the diffusion starts from two different
 ** answers, its value at time s has two different densities. kappa is the carre du champ of the
 ** logarithm of the ratio of these densities at a point y, or an upper bound on this carre du champ.
 **
 ** The order of rows does not matter. Several rows may have the same time, for example for several
 ** points y or several pairs of answers. Of these rows, the one with the largest kappa counts.
-** Without a row, the result is NULL.
-*/
+** Without a row, the result is NULL. */
 
 static const struct domain s_domain = {"s", 0.0, (double)INFINITY, 0, 1};
 static const struct domain kappa_domain = {"kappa", 0.0, (double)INFINITY, 0, 0};
@@ -480,10 +470,8 @@ static int by_time(const void *a, const void *b) {
   return p->s != q->s ? (p->s < q->s ? -1 : 1) : (p->kappa < q->kappa) - (p->kappa > q->kappa);
 }
 
-/*
-** Returns whether the second of three points lies on or below the curve that joins the first and
-** the third point. The method determines the curve.
-*/
+/* Returns whether the second of three points lies on or below the curve that joins the first and
+** the third point. The method determines the curve. */
 static int is_below(const struct rate_point *point, int method) {
   double part = (point[1].s - point[0].s) / (point[2].s - point[0].s);
   double a = point[0].kappa, b = point[2].kappa, line = a + part * (b - a);

@@ -1,7 +1,5 @@
-/*
-** collector.c: see collector.h.
-** Tests: tests/query/test_direct_questions.py, tests/query/test_question_threads.py
-*/
+/* collector.c: see collector.h.
+** Tests: tests/query/test_direct_questions.py, tests/query/test_question_threads.py */
 #include "query/collector.h"
 
 #include <stdlib.h>
@@ -10,10 +8,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- dp_collect() ---------------------------------------------------------------------------- */
 
-/*
-** dp_collect([key,] [x,] [unit]) passes the rows of a statement to the extension. The function does
-** nothing unless the extension itself runs the statement, and SQLite lets no view call it.
-*/
+/* dp_collect([key,] [x,] [unit]) passes the rows of a statement to the extension. The function does
+** nothing unless the extension itself runs the statement, and SQLite lets no view call it. */
 #define COLLECT "dp_collect"
 
 static void collect_step(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -62,10 +58,8 @@ struct collector *private_collector_new(sqlite3 *db) {
   return 0;
 }
 
-/*
-** Uses sqlite3_close_v2(), because an extension that is loaded for every connection may have left
-** statements open. SQLite frees the collector with its function, when the last of them is gone.
-*/
+/* Uses sqlite3_close_v2(), because an extension that is loaded for every connection may have left
+** statements open. SQLite frees the collector with its function, when the last of them is gone. */
 void private_collector_close(struct collector *collector) {
   if (!collector) return;
   sqlite3 *db = collector->db;
@@ -84,18 +78,14 @@ struct known_link {
 /* How many rows of the parent the map reads ahead after each lookup. */
 #define ROWS_AHEAD 16
 
-/*
-** How far a key may be from its place in the order of keys. Rowids mostly follow each other, and
+/* How far a key may be from its place in the order of keys. Rowids mostly follow each other, and
 ** their children too, so a table in this order makes good use of the processor's caches. If a key
 ** would be farther away, the table is rebuilt in the order of secret places, which nobody can fill
-** unevenly.
-*/
+** unevenly. */
 #define FARTHEST 64
 
-/*
-** Returns the entry of a key, or the free entry in which to put it. At least one entry is free.
-** Returns null if the order of keys has no entry near enough.
-*/
+/* Returns the entry of a key, or the free entry in which to put it. At least one entry is free.
+** Returns null if the order of keys has no entry near enough. */
 static struct known_link *known_find(const struct unit_map *map, const struct secret *secret,
                                      int64_t key) {
   size_t at = map->is_mixed ? (size_t)identity_mix(secret, identity_integer(key), 0) : (size_t)key;
@@ -106,10 +96,8 @@ static struct known_link *known_find(const struct unit_map *map, const struct se
   return 0;
 }
 
-/*
-** Moves the known links to a table with `room` entries, which is in the order of secret places if
-** the order of keys has no room for one of them. Returns 0 when out of memory.
-*/
+/* Moves the known links to a table with `room` entries, which is in the order of secret places if
+** the order of keys has no room for one of them. Returns 0 when out of memory. */
 static int known_rebuild(struct unit_map *map, const struct secret *secret, size_t room) {
   struct unit_map old = *map;
   map->room = room;
@@ -161,10 +149,8 @@ static int known_add(struct rows *rows) {
                    (struct known_link){sqlite3_column_int64(map->parents, 0), rows->given});
 }
 
-/*
-** Reads the next rows of the parent. Sets map->is_whole after the last row. Returns 0 after an
-** error. The statement is then not reset.
-*/
+/* Reads the next rows of the parent. Sets map->is_whole after the last row. Returns 0 after an
+** error. The statement is then not reset. */
 static int read_ahead(struct rows *rows) {
   struct unit_map *map = rows->map;
   int rc = SQLITE_ROW;
@@ -192,11 +178,9 @@ static int compile(struct unit_map *map, sqlite3_str *sql, int columns, sqlite3_
          error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
 }
 
-/*
-** Compiles the query that reads the keys of the first parent and the units of its rows. This needs
+/* Compiles the query that reads the keys of the first parent and the units of its rows. This needs
 ** a key that is a rowid: such a key is an integer, so an integer link refers to the row with the
-** same integer, and to no other row. Other keys are looked up one by one.
-*/
+** same integer, and to no other row. Other keys are looked up one by one. */
 static int prepare_parents(struct unit_map *map, const struct route *route, struct error *error) {
   const struct table_facts *parent = &route->tables[1];
   if (parent->rowid_alias < 0 || parent->unique != parent->rowid_alias) return 1;
@@ -242,11 +226,9 @@ static int add_numbered(struct rows *rows, sqlite3_value **row) {
   return rows->add_known(rows, row);
 }
 
-/*
-** Adds a row whose link is the rowid of a parent, if the map already knows the parent. Sets *done
+/* Adds a row whose link is the rowid of a parent, if the map already knows the parent. Sets *done
 ** to 0 if the row still needs a lookup. If the map has read all parents and does not know this one,
-** the row belongs to no unit and needs no lookup.
-*/
+** the row belongs to no unit and needs no lookup. */
 static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
   const struct unit_map *map = rows->map;
   *done = map->is_whole;
@@ -259,11 +241,9 @@ static int add_known_link(struct rows *rows, sqlite3_value **row, int *done) {
   return rows->add_known(rows, row);
 }
 
-/*
-** Adds a row with a link to its unit. Each lookup also reads some rows of the parent ahead. So the
+/* Adds a row with a link to its unit. Each lookup also reads some rows of the parent ahead. So the
 ** map costs little if there are few links, and lookups are rare if there are many. If the lookup
-** fails, it is not reset.
-*/
+** fails, it is not reset. */
 static int add_linked(struct rows *rows, sqlite3_value **row) {
   struct unit_map *map = rows->map;
   sqlite3_stmt *lookup = map->lookup;

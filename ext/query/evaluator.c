@@ -12,11 +12,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** SQLITE_PREPARE_DONT_LOG of SQLite 3.48 and newer: a missing table, which is then added, does not
+/* SQLITE_PREPARE_DONT_LOG of SQLite 3.48 and newer: a missing table, which is then added, does not
 ** appear in the error log of the application. Older versions ignore the flag, so add_named() leaves
-** them little to miss.
-*/
+** them little to miss. */
 #define DONT_LOG 0x10
 
 #define MOST_TABLES       64
@@ -48,12 +46,10 @@ static int deny(struct evaluator *evaluator, const char *what, const char *name)
   return SQLITE_DENY;
 }
 
-/*
-** Allows a question to read declared tables, views over declared tables, json_each and json_tree.
+/* Allows a question to read declared tables, views over declared tables, json_each and json_tree.
 ** When a question counts the rows of a common table expression, SQLite asks for permission to read
 ** a table with the name of the expression, without a column and without a schema. This is also
-** allowed.
-*/
+** allowed. */
 static int authorize_read(struct evaluator *evaluator, const char *table, const char *column,
                           const char *schema) {
   int number = table ? table_named(evaluator, table) : -1;
@@ -93,10 +89,8 @@ static int authorize(void *context, int action, const char *first, const char *s
 
 /* ---- setting up ------------------------------------------------------------------------------ */
 
-/*
-** Returns the first column of the first row of a statement, or null if the statement gives no text.
-** The caller frees the text.
-*/
+/* Returns the first column of the first row of a statement, or null if the statement gives no text.
+** The caller frees the text. */
 static char *text_from(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = 0;
   char *text = 0;
@@ -135,10 +129,8 @@ static void set_limits(sqlite3 *db) {
     sqlite3_limit(db, limits[i][0], limits[i][1]);
 }
 
-/*
-** Returns whether the connection has no tables. An extension that SQLite loads for every connection
-** may have created tables.
-*/
+/* Returns whether the connection has no tables. An extension that SQLite loads for every connection
+** may have created tables. */
 static int is_empty(sqlite3 *db) {
   char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
                               " (SELECT count(*) FROM temp.sqlite_master)");
@@ -150,10 +142,8 @@ static int is_empty(sqlite3 *db) {
 /* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
 #define FP_DIGITS 1023
 
-/*
-** SQLite calls this function after every TICK steps. The count of steps starts at the same number
-** in every run.
-*/
+/* SQLite calls this function after every TICK steps. The count of steps starts at the same number
+** in every run. */
 static int look_at_limits(void *context) {
   struct evaluator *evaluator = context;
   evaluator->ticks += 1;
@@ -174,11 +164,9 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   int going = set_encoding(evaluator, error);
   if (!going) return 0;
   set_limits(db);
-  /*
-  ** A name in double quotes is the name of a column, never a text (own_connection_open()): SQLite
+  /* A name in double quotes is the name of a column, never a text (own_connection_open()): SQLite
   ** would take a misspelt column for a text. The number of digits in the text of a real is the
-  ** host's.
-  */
+  ** host's. */
   int digits = 0;
   if (sqlite3_db_config(evaluator->host, FP_DIGITS, 0, &digits) == SQLITE_OK) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
@@ -190,10 +178,8 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   sqlite3_drop_modules(db, (const char **)kept);
   if (evaluator_tables_register(db, &evaluator->tables) != SQLITE_OK)
     return error_set_memory(error);
-  /*
-  ** SQLite before 3.41 asks the authorizer for more than a read when a connection first uses
-  ** json_each or json_tree. So use both here, before the authorizer is set.
-  */
+  /* SQLite before 3.41 asks the authorizer for more than a read when a connection first uses
+  ** json_each or json_tree. So use both here, before the authorizer is set. */
   sqlite3_exec(db, "SELECT 1 FROM json_each('[]'); SELECT 1 FROM json_tree('[]')", 0, 0, 0);
   evaluator->counts_steps = 1;
 #ifndef SQLITE_CORE /* SQLite puts null for a function that it was built without */
@@ -250,10 +236,8 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
 
 static int add_named(struct evaluator *evaluator, const char *sql, struct error *error);
 
-/*
-** Copies a view from the host's schema main to the evaluator's connection. Sets *is_there to
-** whether main has the view.
-*/
+/* Copies a view from the host's schema main to the evaluator's connection. Sets *is_there to
+** whether main has the view. */
 static int add_view(struct evaluator *evaluator, const char *name, int *is_there,
                     struct error *error) {
   char *sql;
@@ -288,10 +272,8 @@ static int add_known(struct evaluator *evaluator, const char *name, int *is_ther
          add_view(evaluator, name, is_there, error);
 }
 
-/*
-** Adds the tables and views whose names follow FROM or JOIN. In a text with WITH such a name may be
-** that of a common table expression. compile() adds what this leaves out.
-*/
+/* Adds the tables and views whose names follow FROM or JOIN. In a text with WITH such a name may be
+** that of a common table expression. compile() adds what this leaves out. */
 static int add_named(struct evaluator *evaluator, const char *sql, struct error *error) {
   char *name = 0;
   int added = 1, is_there;
@@ -308,11 +290,9 @@ static const char *missing(const char *message, const char *start) {
   return strncmp(message, start, length) == 0 ? message + length : 0;
 }
 
-/*
-** Adds a table or view that was missing when SQLite compiled the question. Nothing else adds
+/* Adds a table or view that was missing when SQLite compiled the question. Nothing else adds
 ** tables, so the evaluator's connection has only tables that the question names. SQLite reports a
-** missing table before it optimises, so even a table that the optimiser would drop is added.
-*/
+** missing table before it optimises, so even a table that the optimiser would drop is added. */
 static int add_missing(struct evaluator *evaluator, const char *name, struct error *error) {
   int is_there;
   if (table_named(evaluator, name) >= 0 || view_named(evaluator, name) >= 0)
@@ -332,10 +312,8 @@ static int add_missing(struct evaluator *evaluator, const char *name, struct err
 
 /* ---- compiling ------------------------------------------------------------------------------- */
 
-/*
-** SQLite reports a program that is longer than the limit as a lack of memory. The function compiles
-** the question again without the limit.
-*/
+/* SQLite reports a program that is longer than the limit as a lack of memory. The function compiles
+** the question again without the limit. */
 static int is_too_long(const struct evaluator *evaluator) {
   sqlite3_stmt *statement = 0;
   if (sqlite3_errcode(evaluator->db) != SQLITE_NOMEM) return 0;
@@ -503,11 +481,9 @@ static int mark_read(struct evaluator_tables *tables, const struct cursors *curs
   return 1;
 }
 
-/*
-** Reads the program of the question with EXPLAIN: first its cursors, then its columns. If this
+/* Reads the program of the question with EXPLAIN: first its cursors, then its columns. If this
 ** fails, every named column still counts. If a column was left out that the program reads after
-** all, xColumn would fail the question.
-*/
+** all, xColumn would fail the question. */
 void evaluator_leave_out_unread(struct evaluator *evaluator) {
   struct evaluator_tables *tables = &evaluator->tables;
   struct cursors cursors = {0, 0};
@@ -617,10 +593,8 @@ static enum evaluation fail(struct evaluator *evaluator, const char *what) {
   return EVALUATION_FAILED;
 }
 
-/*
-** Returns the outcome of a run that ended with this result code. An error that a unit's rows can
-** cause drops only this unit. Any other error fails the whole question.
-*/
+/* Returns the outcome of a run that ended with this result code. An error that a unit's rows can
+** cause drops only this unit. Any other error fails the whole question. */
 static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   if (evaluator->tables.is_broken) return fail(evaluator, "a column or a row is missing (a bug)");
   if (evaluator->interrupted) return fail(evaluator, "interrupted");

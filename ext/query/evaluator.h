@@ -1,5 +1,4 @@
-/*
-** evaluator.h: a private SQLite connection in memory that evaluates the query of a question for one
+/* evaluator.h: a private SQLite connection in memory that evaluates the query of a question for one
 ** unit after the other. This connection has no access to the database. Its only tables are virtual
 ** tables with the names of declared tables, and the caller supplies their rows.
 **
@@ -10,8 +9,7 @@
 **   Q2  If a unit's evaluation fails or exceeds the public limits, only that unit is affected. Lack
 **       of memory, an error of the file system and an interrupt end the whole question.
 **   Q3  A question may use only the functions of a fixed list, declared tables and views over them.
-**       A question that uses anything else does not compile.
-*/
+**       A question that uses anything else does not compile. */
 #ifndef DIFFUSE_QUERY_EVALUATOR_H
 #define DIFFUSE_QUERY_EVALUATOR_H
 
@@ -45,10 +43,8 @@ double unit_rows_bytes(const struct unit_rows *rows);
 /* Removes the rows and keeps the memory. */
 void unit_rows_clear(struct unit_rows *rows);
 
-/*
-** Adds the row of a statement. Value i is column first + places[i] of the statement, or NULL if
-** places[i] is negative. Returns 0 when out of memory.
-*/
+/* Adds the row of a statement. Value i is column first + places[i] of the statement, or NULL if
+** places[i] is negative. Returns 0 when out of memory. */
 int unit_rows_add(struct unit_rows *rows, int64_t rowid, sqlite3_stmt *row, int first,
                   const int *places);
 
@@ -59,10 +55,8 @@ enum { COLUMN_NAMED = 1, COLUMN_SEARCHED = 2, COLUMN_READ = 4 };
 struct evaluator_table {
   const struct ledger_declaration *declaration;
   struct route route; /* route.tables[0] holds the facts of this table */
-  /*
-  ** For each column: 0 if the question does not read it, or else the bits above. All columns of a
-  ** key WITHOUT ROWID count as read.
-  */
+  /* For each column: 0 if the question does not read it, or else the bits above. All columns of a
+  ** key WITHOUT ROWID count as read. */
   unsigned char *used;
   int *places;           /* for each column: its place among the used columns, or -1 */
   struct unit_rows rows; /* the rows of the table */
@@ -72,26 +66,20 @@ struct evaluator_tables {
   struct evaluator_table *list;
   int count;
   int is_broken; /* the statement read a column or a row that does not exist: a bug */
-  /*
-  ** No table looks up rows, because the question or a view may have an operator IN that xBestIndex
-  ** cannot tell from an equality, or because the texts of numbers have few digits.
-  */
+  /* No table looks up rows, because the question or a view may have an operator IN that xBestIndex
+  ** cannot tell from an equality, or because the texts of numbers have few digits. */
   int searches_nothing;
 };
 
-/*
-** xBestIndex gives each search of a table a text, which is this letter and the index in all->list.
-** The text is in the fourth operand of the instruction VFilter.
-*/
+/* xBestIndex gives each search of a table a text, which is this letter and the index in all->list.
+** The text is in the fourth operand of the instruction VFilter. */
 #define EVALUATOR_SEARCH 't'
 
 #define EVALUATOR_MODULE "dp_unit_rows"
 
-/*
-** Registers the module. CREATE VIRTUAL TABLE with this module takes an index in all->list as its
+/* Registers the module. CREATE VIRTUAL TABLE with this module takes an index in all->list as its
 ** argument. *all must keep its address until the connection is closed. Returns an SQLite result
-** code.
-*/
+** code. */
 int evaluator_tables_register(sqlite3 *db, struct evaluator_tables *all);
 
 /* ---- evaluators ------------------------------------------------------------------------------ */
@@ -111,10 +99,8 @@ struct evaluator {
   struct allowed_functions used; /* that the question calls: here, all of them are SQLite's own */
   int is_by_row;                 /* each result comes from one row (`rows`) */
   struct row_text rows;
-  /*
-  ** This SQLite can count steps. One that was built without progress callbacks cannot, and then
-  ** evaluates only questions row by row.
-  */
+  /* This SQLite can count steps. One that was built without progress callbacks cannot, and then
+  ** evaluates only questions row by row. */
   int counts_steps;
   size_t count;                  /* the number of results, including those that were not kept */
   struct error error;            /* of EVALUATION_FAILED */
@@ -137,21 +123,17 @@ struct evaluator {
   size_t kept, room; /* `results` holds `kept` rows, and has room for `room` rows */
 };
 
-/*
-** Compiles a question. `host` is the connection whose tables the question names. The question must
+/* Compiles a question. `host` is the connection whose tables the question names. The question must
 ** give `columns` columns, or more if `admits_more` is 1. `names` lists these columns for the error
 ** message. If `rest` is not null, a second statement may follow, and *rest is its text. Returns 1,
-** or 0 with the error set. The caller must call evaluator_close(), even after an error.
-*/
+** or 0 with the error set. The caller must call evaluator_close(), even after an error. */
 int evaluator_open(struct evaluator **evaluator, sqlite3 *host, const struct ledger_policy *policy,
                    const char *sql, int columns, int admits_more, const char *names,
                    const char **rest, struct error *error);
 void evaluator_close(struct evaluator *evaluator);
 
-/*
-** Leaves out the columns that the question names and does not read, such as those of SELECT * in a
-** subquery. Not for a question row by row: the host's program may read other columns.
-*/
+/* Leaves out the columns that the question names and does not read, such as those of SELECT * in a
+** subquery. Not for a question row by row: the host's program may read other columns. */
 void evaluator_leave_out_unread(struct evaluator *evaluator);
 
 enum evaluation {
@@ -160,26 +142,22 @@ enum evaluation {
   EVALUATION_DONE
 };
 
-/*
-** Limits the memory of one unit's evaluation to about `bytes` (Q2). Half of them are the budget of
+/* Limits the memory of one unit's evaluation to about `bytes` (Q2). Half of them are the budget of
 ** the unit's rows, of its results, and of what SQLite's sorters and temporary tables put into their
 ** files. The other half is for values: each takes at least 40 bytes of the compiled question, so no
 ** value may be longer than this half divided by a fortieth of its size, or than a million bytes.
 ** What is not counted depends on the question alone: two megabytes for each sorter and temporary
 ** table, before it uses its file. (If the application has set sqlite3_soft_heap_limit64(), SQLite
 ** may use the files earlier. A SQLite that was built with SQLITE_TEMP_STORE=3 never uses them.) One
-** row at a time is read before it is counted.
-*/
+** row at a time is read before it is counted. */
 void evaluator_limit_memory(struct evaluator *evaluator, double bytes);
 
 /* Returns whether the rows of the tables exceed the memory of one unit's evaluation. */
 int evaluator_is_full(const struct evaluator *evaluator);
 
-/*
-** Evaluates the question on the rows that its tables hold now, within `steps` steps of SQLite's
+/* Evaluates the question on the rows that its tables hold now, within `steps` steps of SQLite's
 ** virtual machine. Counts the results. If `keeps` is 1, also keeps the results until the next
-** evaluation.
-*/
+** evaluation. */
 enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps);
 
 /* Evaluates nothing, as if the evaluation of a unit had failed: there are no results. */
@@ -190,10 +168,8 @@ static inline sqlite3_value **evaluator_row(const struct evaluator *evaluator, s
   return &evaluator->results[i * (size_t)evaluator->columns];
 }
 
-/*
-** Returns an upper bound on the number of instructions of the question's program. It depends on the
-** question and on the version of SQLite.
-*/
+/* Returns an upper bound on the number of instructions of the question's program. It depends on the
+** question and on the version of SQLite. */
 double evaluator_instructions(const struct evaluator *evaluator);
 
 #endif

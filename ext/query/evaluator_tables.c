@@ -1,10 +1,8 @@
-/*
-** evaluator_tables.c: the tables of an evaluator's connection. Their rows are in memory: those of
+/* evaluator_tables.c: the tables of an evaluator's connection. Their rows are in memory: those of
 ** one unit, or all rows of a public table. Virtual tables with the names of the declared tables
 ** give them to SQLite, and look up rows in indices.
 ** Tests: tests/query/test_questions.py, tests/query/test_random_comparisons.py,
-** tests/query/test_question_steps.py
-*/
+** tests/query/test_question_steps.py */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- rows in memory -------------------------------------------------------------------------- */
 
-/*
-** A value. If it is a text (in UTF-8) or a blob, its bytes are in the buffer of struct unit_rows.
-*/
+/* A value. If it is a text (in UTF-8) or a blob, its bytes are in the buffer of struct
+** unit_rows. */
 struct cell {
   int type; /* SQLITE_INTEGER, ... */
   int size; /* the size of a text or blob in bytes */
@@ -29,10 +26,8 @@ struct cell {
   } as;
 };
 
-/*
-** An index on some columns, which links the rows that have the same hash. Column number
-** rows->columns is the rowid.
-*/
+/* An index on some columns, which links the rows that have the same hash. Column number
+** rows->columns is the rowid. */
 #define INDEX_MOST 8
 struct row_index {
   int columns[INDEX_MOST], count;
@@ -150,8 +145,7 @@ static void give_cell(const struct unit_rows *rows, sqlite3_context *context, si
 
 /* ---- hashes of values ------------------------------------------------------------------------ */
 
-/*
-** Two values have the same hash if any comparison of SQLite treats them as equal. A comparison may
+/* Two values have the same hash if any comparison of SQLite treats them as equal. A comparison may
 ** convert a text that is a number as a whole to this number, or a number to a text of 15 digits or
 ** more. It may also ignore case and trailing spaces.
 **
@@ -161,8 +155,7 @@ static void give_cell(const struct unit_rows *rows, sqlite3_context *context, si
 ** numbers are odd: those that lie so close to the limit of such a class that a number on the other
 ** side may have the same text, and those of at least LARGE that are no integers. A search for an
 ** odd number reads all rows. So does a search for an integer of at least LARGE, if a row has an odd
-** number.
-*/
+** number. */
 #define LARGE      1e12
 #define DIGITS_OFF 2e-14 /* the relative error of a text of 15 digits, and some room */
 
@@ -232,10 +225,8 @@ static void add_digit(double *x, int *scale, unsigned char digit) {
   }
 }
 
-/*
-** Reads the number that a text is as a whole. Returns 0 if the text is no number. Sets *whole to 1
-** if it has up to 18 digits and nothing else, so that *number is exact.
-*/
+/* Reads the number that a text is as a whole. Returns 0 if the text is no number. Sets *whole to 1
+** if it has up to 18 digits and nothing else, so that *number is exact. */
 static int number_of(const unsigned char *text, int size, double *number, int64_t *whole) {
   int i = 0, negative = 0, digits = 0, scale = 0;
   double x = 0;
@@ -312,10 +303,8 @@ static struct hashed hashed_value(sqlite3_value *value, int *failed) {
 
 #define NO_ROW UINT32_MAX
 
-/*
-** Returns the number of the index on these columns, at most INDEX_MOST, or -1 when out of memory.
-** The index has no rows before find_first() needs it.
-*/
+/* Returns the number of the index on these columns, at most INDEX_MOST, or -1 when out of memory.
+** The index has no rows before find_first() needs it. */
 static int index_on(struct unit_rows *rows, const int *columns, int count) {
   struct row_index made = {.count = count};
   for (int i = 0; i < count; i++) made.columns[i] = columns[i];
@@ -355,10 +344,8 @@ static uint32_t mixed(uint32_t hash, uint32_t other) {
   return (hash ^ other) * 0x9e3779b1u + (hash >> 7);
 }
 
-/*
-** Builds an index. Adds the last row first, so that every bucket lists its rows in order. Returns 0
-** when out of memory.
-*/
+/* Builds an index. Adds the last row first, so that every bucket lists its rows in order. Returns 0
+** when out of memory. */
 static int build(struct unit_rows *rows, struct row_index *index) {
   if (index->is_built) return 1;
   if (!index_room(index, rows->count)) return 0;
@@ -391,11 +378,9 @@ struct row_search {
   uint32_t hash;
 };
 
-/*
-** Finds the first row whose values in the columns of an index may be equal to `values`. The rows of
+/* Finds the first row whose values in the columns of an index may be equal to `values`. The rows of
 ** a search, in their order, are all whose values are equal under some affinity and collation, and
-** possibly other rows. Returns NO_ROW if there is none. Sets *failed when out of memory.
-*/
+** possibly other rows. Returns NO_ROW if there is none. Sets *failed when out of memory. */
 static uint32_t find_first(struct unit_rows *rows, int number, sqlite3_value **values,
                            struct row_search *search, int *failed) {
   struct row_index *index = &rows->indices[number];
@@ -460,10 +445,8 @@ static int xConnect(sqlite3 *db, void *aux, int argc, const char *const *argv, s
   return sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
 }
 
-/*
-** This function must differ from xConnect. If both were the same, SQLite would treat the name of
-** the module as a table.
-*/
+/* This function must differ from xConnect. If both were the same, SQLite would treat the name of
+** the module as a table. */
 static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **vtab,
                    char **error) {
   return xConnect(db, aux, argc, argv, vtab, error);
@@ -478,16 +461,14 @@ static int xDisconnect(sqlite3_vtab *vtab) {
 #pragma weak sqlite3_vtab_in /* a program may link an older SQLite than that of the headers */
 #endif
 
-/*
-** Returns whether constraint i is an equality that the table may use to look up rows. SQLite
+/* Returns whether constraint i is an equality that the table may use to look up rows. SQLite
 ** evaluates the whole comparison again for every row that the table gives, so the rows may be too
 ** many (find_first()), and affinities and collations do not matter here.
 **
 ** This does not hold for IN, which SQLite reports as an equality, too: SQLite then compares each
 ** value of the right side with the column, but by the column's affinity alone, and gives a row
 ** twice if two values equal it in this way. So the table never uses IN. sqlite3_vtab_in() finds it
-** among the first 32 constraints, unless its left side is a row value.
-*/
+** among the first 32 constraints, unless its left side is a row value. */
 static int is_equality(const struct evaluator_tables *all, sqlite3_index_info *info, int i) {
   if (!info->aConstraint[i].usable || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ ||
       all->searches_nothing || i > 31)
@@ -499,12 +480,10 @@ static int is_equality(const struct evaluator_tables *all, sqlite3_index_info *i
 #endif
 }
 
-/*
-** Returns whether rows in the order of the rowid are what ORDER BY asks for. Rowids are unique, so
+/* Returns whether rows in the order of the rowid are what ORDER BY asks for. Rowids are unique, so
 ** further terms do not matter. Without this, SQLite
 ** would sort the rows and compute the results of all of them, even for LIMIT 1. An error in the
-** results of another row would then drop the unit, which does not happen with an ordinary table.
-*/
+** results of another row would then drop the unit, which does not happen with an ordinary table. */
 static int is_rowid_order(const struct evaluator_table *table, const sqlite3_index_info *info) {
   const struct table_facts *facts = &table->route.tables[0];
   if (info->nOrderBy < 1 || facts->without_rowid) return 0;
@@ -512,10 +491,8 @@ static int is_rowid_order(const struct evaluator_table *table, const sqlite3_ind
   return column < 0 || column == facts->rowid_alias;
 }
 
-/*
-** What the tables report about their rows does not depend on the rows (Q1 in evaluator.h). A unit
-** has few rows and a public table many, so that a join begins with the rows of the unit.
-*/
+/* What the tables report about their rows does not depend on the rows (Q1 in evaluator.h). A unit
+** has few rows and a public table many, so that a join begins with the rows of the unit. */
 static void report_costs(sqlite3_index_info *info, const struct evaluator_table *table,
                          int searches) {
   int is_public = table->declaration->role == POLICY_PUBLIC;
@@ -523,11 +500,9 @@ static void report_costs(sqlite3_index_info *info, const struct evaluator_table 
   info->estimatedCost = (double)info->estimatedRows;
 }
 
-/*
-** Chooses the columns by whose values the table will look up rows: all that have an equality. The
+/* Chooses the columns by whose values the table will look up rows: all that have an equality. The
 ** function also records which columns the statement reads, from the mask colUsed, because SQLite
-** asks no authorizer for the columns of USING.
-*/
+** asks no authorizer for the columns of USING. */
 static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   struct evaluator_table *table = table_of(vtab);
   int columns = table->route.tables[0].count, chosen[INDEX_MOST], count = 0;
@@ -554,10 +529,8 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   return info->idxNum < 0 ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-/*
-** Uses calloc(), because threads that call sqlite3_malloc() wait for each other, and every unit
-** opens a cursor.
-*/
+/* Uses calloc(), because threads that call sqlite3_malloc() wait for each other, and every unit
+** opens a cursor. */
 static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
   (void)vtab;
   struct cursor *cursor = calloc(1, sizeof *cursor);

@@ -1,11 +1,9 @@
-/*
-** foreign_keys.c: compares the declarations of a policy with the foreign keys that the schema
+/* foreign_keys.c: compares the declarations of a policy with the foreign keys that the schema
 ** declares, and lists the declarations that follow from these.
 **
 ** A table is of units if the policy protects it, if its name is the word that dp_init() got for a
 ** unit (or this word with an s), or if a foreign key leads from it to such a table.
-** Tests: tests/query/test_foreign_keys.py
-*/
+** Tests: tests/query/test_foreign_keys.py */
 #include <string.h>
 
 #include "base/sql_functions.h"
@@ -141,10 +139,8 @@ static int is_of_units(struct check *check, const char *table) {
   return found;
 }
 
-/*
-** Returns whether the links of a protected table lead to the table that is checked. Such a table
-** does not say whose row this is: it is the other way round.
-*/
+/* Returns whether the links of a protected table lead to the table that is checked. Such a table
+** does not say whose row this is: it is the other way round. */
 static int leads_back(const struct check *check, const char *from, const char *to) {
   const struct foreign_key *key = 0;
   int found = 0;
@@ -196,10 +192,8 @@ static int check_column(struct check *check, const struct ledger_declaration *of
   return going;
 }
 
-/*
-** Returns 1 if a column alone is the key of its table, so that each row would be a unit, 0 if not,
-** and -1 after an error.
-*/
+/* Returns 1 if a column alone is the key of its table, so that each row would be a unit, 0 if not,
+** and -1 after an error. */
 static int is_key(const struct check *check, const struct ledger_declaration *of) {
   struct table_facts facts;
   int found = table_facts_find(&facts, check->db, of->table, check->error);
@@ -386,10 +380,8 @@ static int add_link(struct row_list *rows, const struct planned *planned, int ta
       error);
 }
 
-/*
-** Returns the planned table with a key of one column to which a foreign key of table `child`
-** refers, if it is at most `distance` from the units, or -1.
-*/
+/* Returns the planned table with a key of one column to which a foreign key of table `child`
+** refers, if it is at most `distance` from the units, or -1. */
 static int parent_of(const struct planned *planned, int child, const struct foreign_key *key,
                      int distance) {
   int parent = key->column && is_same(key->of, planned->tables[child].name)
@@ -434,10 +426,8 @@ static int find_layer(struct planned *planned, int distance) {
   return found;
 }
 
-/*
-** Adds a table that no foreign key leads to the people. If a column has the name of their key, or
-** of their table and key, such as patient_id for patient(id), its rows may well be about them.
-*/
+/* Adds a table that no foreign key leads to the people. If a column has the name of their key, or
+** of their table and key, such as patient_id for patient(id), its rows may well be about them. */
 static int add_unlinked(struct row_list *rows, const struct table_facts *facts,
                         const struct table_facts *people, struct error *error) {
   const char *key = people->columns[people->unique].name;

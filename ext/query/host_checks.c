@@ -1,11 +1,9 @@
-/*
-** host_checks.c: whether the host's connection reads for a question as a connection of SQLite alone
+/* host_checks.c: whether the host's connection reads for a question as a connection of SQLite alone
 ** would: with SQLite's own functions and collations, columns that no authorizer replaces with NULL,
 ** and generated columns that no row can make fail. A question is refused otherwise. Beside
 ** evaluator.c, it is the only file that reads EXPLAIN.
 ** Tests: tests/query/test_question_dialect.py, tests/query/test_question_rules.py,
-** tests/query/test_authorizers.py
-*/
+** tests/query/test_authorizers.py */
 #include <string.h>
 
 #include "query/loops.h"
@@ -30,11 +28,9 @@ int own_functions_check(sqlite3 *db, const struct allowed_functions *called, str
 
 /* ---- collations ------------------------------------------------------------------------------ */
 
-/*
-** SQLite does not tell whose function a collation is. So the check compares pairs of texts: all
+/* SQLite does not tell whose function a collation is. So the check compares pairs of texts: all
 ** visible ASCII characters with the other case and with the next character, and these, which the
-** collations of languages treat in another way (umlauts, accents, numbers, hyphens, spaces).
-*/
+** collations of languages treat in another way (umlauts, accents, numbers, hyphens, spaces). */
 static const char *const others[][2] = {{"\xc3\xa4", "\xc3\x84"},
                                         {"\xc3\xa9", "e"},
                                         {"\xc3\x9f", "ss"},
@@ -82,10 +78,8 @@ static int is_ascii(const char *text) {
   return !*text;
 }
 
-/*
-** Returns 1 if the collation of the statement agrees about two texts, 0 if not, -1 on an error. In
-** a database in UTF-16, BINARY orders other letters than ASCII in another way.
-*/
+/* Returns 1 if the collation of the statement agrees about two texts, 0 if not, -1 on an error. In
+** a database in UTF-16, BINARY orders other letters than ASCII in another way. */
 static int agrees(sqlite3_stmt *compare, const char *one, const char *other, int order) {
   sqlite3_bind_text(compare, 1, one, -1, SQLITE_STATIC);
   sqlite3_bind_text(compare, 2, other, -1, SQLITE_STATIC);
@@ -135,10 +129,8 @@ static sqlite3_stmt *explained(sqlite3 *db, const char *sql) {
   return row;
 }
 
-/*
-** Compares two rows of EXPLAIN: everything but the comments and the fifth number, which tells of
-** the names in the text. Nothing of SQLite's instructions is known here.
-*/
+/* Compares two rows of EXPLAIN: everything but the comments and the fifth number, which tells of
+** the names in the text. Nothing of SQLite's instructions is known here. */
 static int is_same_row(sqlite3_stmt *one, sqlite3_stmt *other) {
   for (int i = 0; i < 5; i++) {
     const char *a = (const char *)sqlite3_column_text(one, i);

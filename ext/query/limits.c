@@ -1,7 +1,5 @@
-/*
-** limits.c: see limits.h.
-** Tests: tests/query/test_question_limits.py, tests/query/test_question_rules.py
-*/
+/* limits.c: see limits.h.
+** Tests: tests/query/test_question_limits.py, tests/query/test_question_rules.py */
 #include "query/limits.h"
 
 #include <limits.h>
@@ -10,10 +8,8 @@ SQLITE_EXTENSION_INIT3
 
 #define LOOK 1000 /* microseconds between two looks at the clock */
 
-/*
-** The function of the thread. SQLite ignores an interrupt that arrives between two statements, so
-** the thread repeats it.
-*/
+/* The function of the thread. SQLite ignores an interrupt that arrives between two statements, so
+** the thread repeats it. */
 static void watch(void *pointer) {
   struct time_limit *limit = pointer;
   while (!atomic_load(&limit->is_done)) {

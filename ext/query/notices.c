@@ -1,8 +1,6 @@
-/*
-** notices.c: says in words what a question means where this differs from what the same text means
+/* notices.c: says in words what a question means where this differs from what the same text means
 ** in a plain SELECT. A notice depends on the text, the schema and the kind, never on a row.
-** Tests: tests/query/test_notices.py
-*/
+** Tests: tests/query/test_notices.py */
 #include <string.h>
 
 #include "base/number.h"

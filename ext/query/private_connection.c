@@ -1,7 +1,5 @@
-/*
-** private_connection.c: see private_connection.h.
-** Tests: tests/query/test_question_limits.py, tests/query/test_question_rules.py
-*/
+/* private_connection.c: see private_connection.h.
+** Tests: tests/query/test_question_limits.py, tests/query/test_question_rules.py */
 #include "query/private_connection.h"
 
 #include <stdlib.h>
@@ -25,10 +23,8 @@ static void append_encoded(sqlite3_str *uri, const char *text) {
   }
 }
 
-/*
-** Returns a URI with the parameters of `path`, a name that sqlite3_db_filename() returned. The VFS
-** and the flags of sqlite3_open_v2() take the place of three of the parameters.
-*/
+/* Returns a URI with the parameters of `path`, a name that sqlite3_db_filename() returned. The VFS
+** and the flags of sqlite3_open_v2() take the place of three of the parameters. */
 static char *uri_of(const char *path) {
   sqlite3_str *uri = sqlite3_str_new(0);
   const char *key;

@@ -1,12 +1,10 @@
-/*
-** question.c: see question.h.
+/* question.c: see question.h.
 **
 ** The tables are read on the host's own connection, because another connection cannot read every
 ** database in the same state (it may be in memory, locked or encrypted). If PRAGMA threads allows,
 ** further connections read a part where they provably see the same state (row_loop.c).
 ** Tests: tests/query/test_questions.py, tests/query/test_question_neighbours.py,
-** tests/ledger/test_within.py
-*/
+** tests/ledger/test_within.py */
 #include "query/question.h"
 
 #include <limits.h>
@@ -48,12 +46,11 @@ struct question {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/*
-** The limits that an application sets for its own statements must not decide about a question: a
+/* The limits that an application sets for its own statements must not decide about a question: a
 ** long value of one person would fail it. Private connections have limits of their own. The
 ** connection that reads may be the host's, so its limits are lifted while the question exists. No
-** statement of the host runs in this time, because the host waits for the function of the question.
-*/
+** statement of the host runs in this time, because the host waits for the function of the
+** question. */
 static const int lifted[] = {SQLITE_LIMIT_LENGTH,          SQLITE_LIMIT_SQL_LENGTH,
                              SQLITE_LIMIT_COLUMN,          SQLITE_LIMIT_EXPR_DEPTH,
                              SQLITE_LIMIT_COMPOUND_SELECT, SQLITE_LIMIT_VDBE_OP,
@@ -69,9 +66,8 @@ static int read_policy(struct question *question) {
   return read;
 }
 
-/*
-** Begins a read on the host's connection, so that the schema and the rows come from the same state.
-*/
+/* Begins a read on the host's connection, so that the schema and the rows come from the same
+** state. */
 static int begin(struct question *question, struct error *error) {
   sqlite3 *db = question->collector->db;
   int going = unit_loop_prepare(db, "SELECT rootpage FROM main.sqlite_master", 1, "",
@@ -84,11 +80,9 @@ static int begin(struct question *question, struct error *error) {
              : error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
 }
 
-/*
-** Reads each table once. In the shared-cache mode, another connection may have locked a table. The
+/* Reads each table once. In the shared-cache mode, another connection may have locked a table. The
 ** question then fails here, before the charge. Otherwise this connection keeps its own locks on the
-** tables until the question ends, because question->begun keeps the transaction open.
-*/
+** tables until the question ends, because question->begun keeps the transaction open. */
 static int lock_tables(const struct question *question, const struct evaluator *evaluator,
                        struct error *error) {
   sqlite3 *db = question->collector->db;
@@ -110,10 +104,8 @@ static int lock_tables(const struct question *question, const struct evaluator *
   return 1;
 }
 
-/*
-** Checks that the unit columns of all tables have the same affinity and collation. dp_protect() has
-** checked the same, but the schema may have changed since.
-*/
+/* Checks that the unit columns of all tables have the same affinity and collation. dp_protect() has
+** checked the same, but the schema may have changed since. */
 static int check_units(struct question *question, struct error *error) {
   struct unit_loop *loop = &question->loop;
   const struct table_column *first = 0;
@@ -161,11 +153,9 @@ static int cannot_count(const char *after, struct error *error) {
                    after);
 }
 
-/*
-** The statements on the protected tables leave out values that are too long for one unit's memory.
+/* The statements on the protected tables leave out values that are too long for one unit's memory.
 ** Only the limits of a grant need this. They read such values if a function of the application
-** replaces length().
-*/
+** replaces length(). */
 static void leave_out_long_values(struct question *question, double bytes) {
   struct unit_loop *loop = &question->loop;
   struct allowed_functions functions;
@@ -212,11 +202,9 @@ static int is_nothing(sqlite3_value *value, int also_null) {
   return (type == SQLITE_INTEGER || type == SQLITE_FLOAT) && sqlite3_value_double(value) == 0;
 }
 
-/*
-** Returns whether the question gives a single row of zeros if no table has rows. It then counts or
+/* Returns whether the question gives a single row of zeros if no table has rows. It then counts or
 ** adds up something itself. With `has_value`, a NULL in the last column says the contrary. The run
-** has so few steps and bytes that it needs no limit of time.
-*/
+** has so few steps and bytes that it needs no limit of time. */
 static int counts_nobody(const struct question *question, int has_value) {
   struct evaluator *evaluator = question->evaluator;
   int last = evaluator->columns - 1;
@@ -231,11 +219,9 @@ static int counts_nobody(const struct question *question, int has_value) {
   return counts;
 }
 
-/*
-** Checks that a count does not count every unit. SELECT count(*) FROM visit WHERE ... gives one row
+/* Checks that a count does not count every unit. SELECT count(*) FROM visit WHERE ... gives one row
 ** for each unit, also if no visit fulfils the condition. (In a series of counts of units, a row
-** without a period does not count.)
-*/
+** without a period does not count.) */
 static int check_count(const struct question *question, const struct request *request,
                        struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
@@ -252,10 +238,8 @@ static int check_count(const struct question *question, const struct request *re
                           "adds up the numbers)");
 }
 
-/*
-** Compiles the query of the public rows, the second statement of the text. Its tables must all be
-** public. (This query cannot reveal anything, so no unit is evaluated apart.)
-*/
+/* Compiles the query of the public rows, the second statement of the text. Its tables must all be
+** public. (This query cannot reveal anything, so no unit is evaluated apart.) */
 static int open_publics(struct question *question, const char *sql, const char *names,
                         struct error *error) {
   if (!sql[strspn(sql, " \t\r\n")])
@@ -277,10 +261,8 @@ static int open_publics(struct question *question, const char *sql, const char *
   return going;
 }
 
-/*
-** Sets the number of columns that the question must give. Returns their names, for messages. A
-** count of units ignores what the rows give.
-*/
+/* Sets the number of columns that the question must give. Returns their names, for messages. A
+** count of units ignores what the rows give. */
 static const char *name_columns(struct question *question, const struct request *request,
                                 int *ignores) {
   static const char *const of_series[] = {"period", "period, x", "period, key", "period, key, x"};
@@ -463,10 +445,8 @@ static double rows_joined(const struct question *question) {
   return product;
 }
 
-/*
-** Evaluates the question for all units at once, on the host's connection and the connections of
-** further threads. Sets *done to 0 if the units must be evaluated one by one after all.
-*/
+/* Evaluates the question for all units at once, on the host's connection and the connections of
+** further threads. Sets *done to 0 if the units must be evaluated one by one after all. */
 static int run_at_once(struct question *question, const struct rows_opener *opener,
                        struct rows *rows, int *done, struct error *error) {
   struct readers *readers = opener->may_repeat ? question->readers : 0;
@@ -515,10 +495,8 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
     return 0;
   question->evaluator->is_interrupted = must_stop;
   question->evaluator->context = question;
-  /*
-  ** All units are evaluated at once if this gives the same results as each unit by itself, and if
-  ** no unit can reach the limit of steps. A SQLite that cannot count steps has no such limit.
-  */
+  /* All units are evaluated at once if this gives the same results as each unit by itself, and if
+  ** no unit can reach the limit of steps. A SQLite that cannot count steps has no such limit. */
   int counts = question->evaluator->counts_steps;
   if (question->is_by_row &&
       (!counts || evaluator_instructions(question->evaluator) * rows_joined(question) <=
@@ -533,10 +511,8 @@ static int run_all(struct question *question, const struct rows_opener *opener, 
          (!question->publics || add_publics(question, rows, error));
 }
 
-/*
-** The time limit interrupts the host's connection and the evaluator's. Further connections end with
-** the host's (S5 in row_loop.c).
-*/
+/* The time limit interrupts the host's connection and the evaluator's. Further connections end with
+** the host's (S5 in row_loop.c). */
 int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
                  struct error *error) {
   const struct question_limits *limits = &question->loop.limits;

@@ -1,11 +1,9 @@
-/*
-** question_text.c: what the text of a question says, by SQLite's lexical rules: the functions that
+/* question_text.c: what the text of a question says, by SQLite's lexical rules: the functions that
 ** it calls, whether each result depends on one row, and whether it has an operator IN that a
 ** virtual table does not learn of.
 ** Tests: tests/query/test_three_ways.py, tests/query/test_direct_questions.py,
 ** tests/query/test_question_rules.py, tests/query/test_question_dialect.py,
-** tests/query/test_random_comparisons.py
-*/
+** tests/query/test_random_comparisons.py */
 #include "query/question_text.h"
 
 #include <stdlib.h>
@@ -19,16 +17,14 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- functions: lists, each sorted by name --------------------------------------------------- */
 
-/*
-** The lists are fixed. According to SQLite's documentation, the result of each listed function
+/* The lists are fixed. According to SQLite's documentation, the result of each listed function
 ** depends only on its arguments and, for functions such as date(), on the current time, which is
 ** fixed in an evaluator (private_connection.h). The lists leave out functions that use random
 ** numbers, report about other statements or have side effects. They also leave out json_insert()
 ** and json_set(), which recurse once for each step of a path in SQLite up to 3.46 at least: a long
 ** path that is made from a row would overflow the stack and end the process. Functions of an
 ** application are not allowed, even under a listed name: an extension that is loaded for every
-** connection may have replaced a function of SQLite.
-*/
+** connection may have replaced a function of SQLite. */
 
 /* These functions raise no error for any arguments. */
 static const char *const never_fail[] = {
@@ -143,19 +139,15 @@ const char *functions_replaced(const struct allowed_functions *used,
 
 const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
 
-/*
-** The keywords of the list, sorted. None of them looks at a second row, orders or counts rows, or
-** can fail.
-*/
+/* The keywords of the list, sorted. None of them looks at a second row, orders or counts rows, or
+** can fail. */
 static const char *const listed[] = {
     "ALL",  "AND",  "AS", "BETWEEN", "CASE", "CAST",   "COLLATE", "CROSS", "ELSE",
     "END",  "FROM", "IN", "INNER",   "IS",   "ISNULL", "JOIN",    "NOT",   "NOTNULL",
     "NULL", "ON",   "OR", "SELECT",  "THEN", "USING",  "WHEN",    "WHERE"};
 
-/*
-** Keywords that are names here, sorted: in a SELECT they mean something only beside a keyword that
-** is not on the list above, such as OVER. Many tables have a column of such a name.
-*/
+/* Keywords that are names here, sorted: in a SELECT they mean something only beside a keyword that
+** is not on the list above, such as OVER. Many tables have a column of such a name. */
 static const char *const names[] = {"ACTION", "CONFLICT", "CURRENT", "DATABASE", "FAIL",
                                     "FIRST",  "GROUPS",   "KEY",     "LAST",     "OTHERS",
                                     "PLAN",   "QUERY",    "RANGE",   "RELEASE",  "ROW",
@@ -180,10 +172,8 @@ static int is_one_of(const char *const *list, size_t count, const char *at, size
   return bsearch(word, list, count, sizeof *list, by_name) != 0;
 }
 
-/*
-** Returns what a word is. A word with other letters than ASCII is not known: SQLite takes some
-** characters above 127 for white space, and may take more for it in future.
-*/
+/* Returns what a word is. A word with other letters than ASCII is not known: SQLite takes some
+** characters above 127 for white space, and may take more for it in future. */
 static enum token kind_of_word(const char *at, const char *after) {
   for (const char *c = at; c < after; c++)
     if (*c == '$' || (unsigned char)*c > 127) return TOKEN_UNKNOWN;
@@ -193,10 +183,8 @@ static enum token kind_of_word(const char *at, const char *after) {
   return sqlite3_keyword_check(at, (int)(after - at)) ? TOKEN_UNKNOWN : TOKEN_NAME;
 }
 
-/*
-** Returns what a sign is. The signs || and -> are not known: the first can make a value that is too
-** long, and the second may fail.
-*/
+/* Returns what a sign is. The signs || and -> are not known: the first can make a value that is too
+** long, and the second may fail. */
 static enum token kind_of_sign(const char *at) {
   if ((at[0] == '|' && at[1] == '|') || (at[0] == '-' && at[1] == '>')) return TOKEN_UNKNOWN;
   return strchr("(),.+-*/%&|<>=!~", *at) ? TOKEN_SIGN : TOKEN_UNKNOWN;
@@ -255,11 +243,9 @@ static int is_safe_call(const struct text_reading *reading,
   return safe;
 }
 
-/*
-** Returns whether the token is on the list, and stands where it means what the list says: IN has a
+/* Returns whether the token is on the list, and stands where it means what the list says: IN has a
 ** list in parentheses and no table, and a collation is SQLite's own. (RTRIM is left out, because
-** SQLite 3.40 loses rows of a join under it.)
-*/
+** SQLite 3.40 loses rows of a join under it.) */
 static int is_admitted(const struct text_reading *reading,
                        const struct allowed_functions *functions) {
   struct text_reading after = following(reading);
@@ -358,10 +344,8 @@ static int definitions_find(struct text_reading *list, const char *sql) {
   return count;
 }
 
-/*
-** Checks the expression of a definition, in the parentheses after AS. A column without one is as
-** safe as stored values are. `seen` marks the columns that have been checked.
-*/
+/* Checks the expression of a definition, in the parentheses after AS. A column without one is as
+** safe as stored values are. `seen` marks the columns that have been checked. */
 static int definition_is_safe(const struct text_reading *list, int count, int column, char *seen,
                               const struct allowed_functions *functions) {
   struct text_reading now = list[column];
@@ -405,12 +389,10 @@ int generated_column_is_safe(const char *sql, int column,
 
 #define MOST_LEVELS 500 /* of parentheses. A deeper text counts as one with such an operator */
 
-/*
-** Returns 0 only if the text has no operator IN with a row value on its left, such as
+/* Returns 0 only if the text has no operator IN with a row value on its left, such as
 ** (a, b) IN (SELECT ...). Parentheses may hold a row value if they do not follow the name of a
 ** function, and have a comma or a SELECT directly inside, or parentheses of this kind. The function
-** looks for them before IN and NOT IN.
-*/
+** looks for them before IN and NOT IN. */
 static int has_row_value_in(const char *sql) {
   struct {
     unsigned char is_call, is_row;
@@ -441,10 +423,8 @@ static int has_row_value_in(const char *sql) {
   return 0;
 }
 
-/*
-** Returns 0 only if SQLite of any version makes no operator IN of the text: neither IN itself, nor
-** OR and EXISTS, which some versions rewrite as IN.
-*/
+/* Returns 0 only if SQLite of any version makes no operator IN of the text: neither IN itself, nor
+** OR and EXISTS, which some versions rewrite as IN. */
 static int has_in(const char *sql) {
   const char *end;
   for (const char *at = sql_skip_space(sql); *at; at = sql_skip_space(end)) {

@@ -1,5 +1,4 @@
-/*
-** row_loop.c: evaluates a question for all units at once, in one statement on the host's connection
+/* row_loop.c: evaluates a question for all units at once, in one statement on the host's connection
 ** and, if PRAGMA threads allows, on further connections to the same file.
 **
 ** For each table of the question, the statement puts a common table expression with the name of the
@@ -38,8 +37,7 @@
 **       interrupt it.
 **
 ** Tests: tests/query/test_direct_questions.py, tests/query/test_three_ways.py,
-** tests/query/test_question_threads.py
-*/
+** tests/query/test_question_threads.py */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -80,11 +78,9 @@ static int is_taken(const char *name, const struct evaluator *evaluator) {
   return taken;
 }
 
-/*
-** Appends the common table expressions. A rowid that the question names is a column there. If
+/* Appends the common table expressions. A rowid that the question names is a column there. If
 ** `range` is 1, the expression for the protected table gives only the rows whose rowids are from ?1
-** to ?2.
-*/
+** to ?2. */
 static void append_tables(sqlite3_str *sql, const struct row_loop *loop, int range) {
   const struct evaluator *evaluator = loop->evaluator;
   for (int i = 0; i < evaluator->tables.count; i++) {
@@ -161,9 +157,8 @@ static int all_are_shown(const struct row_loop *loop, sqlite3 *db) {
   return shown;
 }
 
-/*
-** Returns whether a column has the collation RTRIM, under which SQLite 3.40 loses rows of a join.
-*/
+/* Returns whether a column has the collation RTRIM, under which SQLite 3.40 loses rows of a
+** join. */
 static int has_rtrim(const struct evaluator *evaluator) {
   int found = 0;
   for (int i = 0; i < evaluator->tables.count; i++) {
@@ -175,10 +170,8 @@ static int has_rtrim(const struct evaluator *evaluator) {
   return found;
 }
 
-/*
-** Returns whether a further connection gives the same results as the host's connection. An
-** extension that is loaded for every connection may have replaced something there.
-*/
+/* Returns whether a further connection gives the same results as the host's connection. An
+** extension that is loaded for every connection may have replaced something there. */
 static int is_same_beside(const struct row_loop *loop, sqlite3 *db) {
   struct error error = {0};
   int same = own_functions_check(db, &loop->evaluator->used, &error) &&
@@ -195,10 +188,8 @@ static void use_map(const struct row_loop *loop, struct unit_map *map, struct ro
   unit_map_use(map, rows);
 }
 
-/*
-** Opens the rows of a further connection, on its thread, so that threads do not share the memory of
-** their sums.
-*/
+/* Opens the rows of a further connection, on its thread, so that threads do not share the memory of
+** their sums. */
 static int open_beside(const struct row_loop *loop, struct rows *rows, const struct secret *secret,
                        struct unit_map *map, struct error *error) {
   if (!loop->opener->open(loop->opener->context, rows, secret, error) ||
@@ -282,10 +273,8 @@ struct place {
   const char *table, *rowid;
 };
 
-/*
-** Finds the first or last rowid of the table. The statement *row keeps the transaction open.
-** Returns 0 if the table is empty.
-*/
+/* Finds the first or last rowid of the table. The statement *row keeps the transaction open.
+** Returns 0 if the table is empty. */
 static int find_end(const struct place *place, const char *order, sqlite3_stmt **row,
                     int64_t *rowid) {
   char *sql = sqlite3_mprintf("SELECT %s FROM main.\"%w\" ORDER BY %s%s LIMIT 1", place->rowid,
@@ -319,10 +308,8 @@ static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
   return found;
 }
 
-/*
-** Prepares a statement that finds the row next to ?1. `compare` is an operator, and `order` ends
-** ORDER BY. Returns null if the statement does not compile.
-*/
+/* Prepares a statement that finds the row next to ?1. `compare` is an operator, and `order` ends
+** ORDER BY. Returns null if the statement does not compile. */
 static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare,
                                   const char *order) {
   sqlite3_stmt *statement = 0;
@@ -335,12 +322,10 @@ static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare
   return statement;
 }
 
-/*
-** Divides a part of the table into at most MOST_RANGES parts. Halves the widest part again and
+/* Divides a part of the table into at most MOST_RANGES parts. Halves the widest part again and
 ** again, if it has at least 2 * LEAST_RANGE rowids. Each half begins and ends at a row, so a wide
 ** gap between rows costs one of the parts, and rows that are close together are divided even if
-** others are far away. Returns the number of parts.
-*/
+** others are far away. Returns the number of parts. */
 static unsigned halve(const struct place *place, struct part *parts) {
   sqlite3_stmt *before = prepare_seek(place, "<", " DESC");
   sqlite3_stmt *after = prepare_seek(place, ">=", "");
@@ -368,10 +353,8 @@ static int by_first(const void *a, const void *b) {
   return (p->first > q->first) - (p->first < q->first);
 }
 
-/*
-** Divides a table of main. The first row of each range is in the table. Returns 0 if the table is
-** too small for two ranges of LEAST_RANGE rowids, or after an error.
-*/
+/* Divides a table of main. The first row of each range is in the table. Returns 0 if the table is
+** too small for two ranges of LEAST_RANGE rowids, or after an error. */
 static int ranges_find(struct ranges *ranges, const struct row_loop *loop) {
   const struct table_facts *facts = &loop->table->route.tables[0];
   const struct place place = {loop->collector->db, facts->name, facts->rowid};
@@ -436,10 +419,8 @@ static void set_as(sqlite3 *db, sqlite3 *host) {
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
 }
 
-/*
-** Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
-** because SQLite is then configured for one thread only.
-*/
+/* Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
+** because SQLite is then configured for one thread only. */
 static int connect(struct reader *reader, sqlite3 *host) {
   struct error error = {0};
   sqlite3 *db = 0;
@@ -453,9 +434,8 @@ static int connect(struct reader *reader, sqlite3 *host) {
   return 1;
 }
 
-/*
-** Returns the version of the database, or -1. The version changes when another connection commits.
-*/
+/* Returns the version of the database, or -1. The version changes when another connection
+** commits. */
 static int64_t version(sqlite3 *db) {
   sqlite3_stmt *row = 0;
   int64_t version = -1;
@@ -467,10 +447,8 @@ static int64_t version(sqlite3 *db) {
   return version;
 }
 
-/*
-** Opens a further connection before the host begins to read. The connection does not hold a lock
-** while the host waits for a writer, so it cannot block this writer.
-*/
+/* Opens a further connection before the host begins to read. The connection does not hold a lock
+** while the host waits for a writer, so it cannot block this writer. */
 static int open_reader(struct readers *readers, int number) {
   struct reader *reader = &readers->list[number];
   reader->readers = readers;
@@ -526,10 +504,8 @@ static int prepare(struct reader *reader) {
   return prepared;
 }
 
-/*
-** Completes a further connection after the host has begun to read. Returns 1 if the connection may
-** read.
-*/
+/* Completes a further connection after the host has begun to read. Returns 1 if the connection may
+** read. */
 static int settle(struct reader *reader) {
   sqlite3 *db = reader->collector->db;
   return sqlite3_exec(db, "BEGIN", 0, 0, 0) == SQLITE_OK && version(db) == reader->version &&
@@ -611,10 +587,8 @@ static int read_range(void *context, struct reader *reader, unsigned range, stru
   return read_rows(reader, first, last, error);
 }
 
-/*
-** Waits for the other threads. Meanwhile runs the host's statement on an empty range from time to
-** time, so that SQLite checks the host's interrupt and progress handler (S5).
-*/
+/* Waits for the other threads. Meanwhile runs the host's statement on an empty range from time to
+** time, so that SQLite checks the host's interrupt and progress handler (S5). */
 static void await_threads(struct readers *readers) {
   while (atomic_load(&readers->running)) {
     struct error error = {0};
@@ -629,10 +603,8 @@ static void await_threads(struct readers *readers) {
   }
 }
 
-/*
-** Does tasks on all threads, and waits for their end. Returns 0 after an error. Between two calls
-** of this function, only the host's thread runs.
-*/
+/* Does tasks on all threads, and waits for their end. Returns 0 after an error. Between two calls
+** of this function, only the host's thread runs. */
 static int do_all(struct readers *readers, do_task *task, void *context, unsigned tasks) {
   readers->task = task;
   readers->context = context;
@@ -667,10 +639,8 @@ static int add_part(void *context, struct reader *reader, unsigned part, struct 
   return ended(vector_parts_add(context, reader->number, part), error);
 }
 
-/*
-** Adds up the sums of all connections on all threads. Returns 1, or 0 if this has to be done on one
-** thread, or after an error.
-*/
+/* Adds up the sums of all connections on all threads. Returns 1, or 0 if this has to be done on one
+** thread, or after an error. */
 static int add_in_parts(struct readers *readers, struct rows *const *list) {
   struct vector_parts *parts = rows_parts(list, readers->count);
   unsigned count = 0;
@@ -703,11 +673,9 @@ static void add_sums(struct readers *readers) {
   }
 }
 
-/*
-** Reads all rows, and adds their sums to `rows`; on all threads, if the sums are vectors by unit
+/* Reads all rows, and adds their sums to `rows`; on all threads, if the sums are vectors by unit
 ** (sums/vector_sum.h). Sets *rc to SQLITE_DONE, or to the result code of the first error, with the
-** error set. Returns 1, or 0 if the host must read alone (S4).
-*/
+** error set. Returns 1, or 0 if the host must read alone (S4). */
 static int read_beside(struct readers *readers, const struct row_loop *loop, struct rows *rows,
                        int *rc, struct error *error) {
   readers->loop = loop;
@@ -761,11 +729,9 @@ static enum evaluation end_of(int rc, struct error *error) {
   }
 }
 
-/*
-** Several threads may read the rows, but not those of a table with links: each thread would read
+/* Several threads may read the rows, but not those of a table with links: each thread would read
 ** all parents, which takes as long as the threads save. If the map numbers the rows as units, only
-** one thread may read them.
-*/
+** one thread may read them. */
 enum evaluation row_loop_run(struct collector *collector, struct evaluator *evaluator,
                              const struct evaluator_table *table, int columns,
                              struct readers *readers, const struct rows_opener *opener,

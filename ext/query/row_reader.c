@@ -1,8 +1,6 @@
-/*
-** row_reader.c: see row_reader.h.
+/* row_reader.c: see row_reader.h.
 ** Tests: tests/sums/test_vectors_input.py, tests/functions/test_aggregate_form.py,
-** tests/query/test_three_ways.py, tests/mechanism/test_cross_tables.py
-*/
+** tests/query/test_three_ways.py, tests/mechanism/test_cross_tables.py */
 #include "query/row_reader.h"
 
 #include <stdlib.h>
@@ -34,12 +32,10 @@ static int other_identity(const struct secret *secret, sqlite3_value *value,
   return 1;
 }
 
-/*
-** Finds the identity of a value. The identity of a number or NULL is the value itself. The identity
+/* Finds the identity of a value. The identity of a number or NULL is the value itself. The identity
 ** of a text or blob is its hash with a secret. For units in the state of a shard, the hash has no
 ** secret, so that a unit has the same identity in every database. Returns 1, or 0 when out of
-** memory.
-*/
+** memory. */
 static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_value *value,
                               struct identity *identity) {
   if (sqlite3_value_type(value) == SQLITE_INTEGER) {
@@ -49,10 +45,8 @@ static inline int identity_of(const struct rows *rows, int is_unit, sqlite3_valu
   return other_identity(is_unit && rows->for_state ? 0 : rows->secret, value, identity);
 }
 
-/*
-** Returns the cell of a key. Returns CELL_NONE if the keys are public and this key is not one of
-** them, and CELL_FAILED when out of memory.
-*/
+/* Returns the cell of a key. Returns CELL_NONE if the keys are public and this key is not one of
+** them, and CELL_FAILED when out of memory. */
 static int cell_of_value(const struct rows *rows, struct group_keys *cells, sqlite3_value *key) {
   struct identity identity;
   if (!identity_of(rows, 0, key, &identity)) return CELL_FAILED;
@@ -76,10 +70,8 @@ static int cell_of(const struct rows *rows, struct group_keys *cells, sqlite3_va
   return cell;
 }
 
-/*
-** Changes a text so that texts that are equal under a collation get the same bytes. Returns the new
-** size. NOCASE compares only the sizes of texts and the bytes before the first zero byte.
-*/
+/* Changes a text so that texts that are equal under a collation get the same bytes. Returns the new
+** size. NOCASE compares only the sizes of texts and the bytes before the first zero byte. */
 static size_t fold(unsigned char *text, size_t size, enum collation collation) {
   int ended = 0;
   if (collation == COLLATION_RTRIM)
@@ -146,10 +138,8 @@ static inline enum value unit_of(const struct rows *rows, sqlite3_value **row,
   return VALUE_TAKEN;
 }
 
-/*
-** Sets *x to the number of a row's value, or to 1 if the aggregate counts rows. The row does not
-** count if its value is NULL or no number (value_number()).
-*/
+/* Sets *x to the number of a row's value, or to 1 if the aggregate counts rows. The row does not
+** count if its value is NULL or no number (value_number()). */
 static inline enum value value_of(const struct rows *rows, sqlite3_value **row, double *x) {
   int place = rows->columns.value;
   *x = 1;
@@ -162,10 +152,8 @@ static inline enum value value_of(const struct rows *rows, sqlite3_value **row, 
   return VALUE_TAKEN;
 }
 
-/*
-** Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). A row that does
-** not count adds nothing.
-*/
+/* Adds a row to a release of one sum. This must be as fast as SQLite's own sum(). A row that does
+** not count adds nothing. */
 static int add_number(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
@@ -242,10 +230,8 @@ static int add_to_tables(struct rows *rows, sqlite3_value **row) {
   return cell >= 0 && rows->add_to_cell(rows->vectors, unit, cell, x);
 }
 
-/*
-** Adds a row of a series. Its first column is the label of the period. The cells of a period follow
-** each other.
-*/
+/* Adds a row of a series. Its first column is the label of the period. The cells of a period follow
+** each other. */
 static int add_to_period(struct rows *rows, sqlite3_value **row) {
   struct identity unit;
   double x;
@@ -408,10 +394,8 @@ int rows_records(struct rows *rows, take_record *take, void *context) {
                        : scalar_sum_records(&rows->numbers, take, context);
 }
 
-/*
-** The context for adding the sums of another struct rows to `rows`. `cells` maps each cell of the
-** other struct to a cell of `rows` (vector_sum_map()), or is null.
-*/
+/* The context for adding the sums of another struct rows to `rows`. `cells` maps each cell of the
+** other struct to a cell of `rows` (vector_sum_map()), or is null. */
 struct joining {
   struct rows *rows;
   int *cells;
@@ -470,10 +454,8 @@ struct vector_parts *rows_parts(struct rows *const *list, int count) {
 /* The totals of one sum, and of its diagnoses. */
 #define MOST_NUMBERS (1 + TALLY_OWN + TALLY_COUNTS)
 
-/*
-** Computes the totals of all coordinates of a vector. Sets *keys as vector_sum_totals() does. If
-** the keys are private, also sets the keys and cells of *grid. Returns null when out of memory.
-*/
+/* Computes the totals of all coordinates of a vector. Sets *keys as vector_sum_totals() does. If
+** the keys are private, also sets the keys and cells of *grid. Returns null when out of memory. */
 static int128 *vector_totals(struct rows *rows, const struct layout *shape,
                              struct ledger_grid *grid, const char ***keys) {
   int cells;

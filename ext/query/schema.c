@@ -1,8 +1,6 @@
-/*
-** schema.c: see schema.h.
+/* schema.c: see schema.h.
 ** Tests: tests/ledger/test_policy.py, tests/query/test_questions.py,
-** tests/functions/test_public_names.py, tests/ledger/test_within.py
-*/
+** tests/functions/test_public_names.py, tests/ledger/test_within.py */
 #include "query/schema.h"
 
 #include <string.h>
@@ -187,10 +185,8 @@ static int read_columns(struct table_facts *facts, sqlite3 *db, struct error *er
   return going;
 }
 
-/*
-** Returns the only column of an index and sets its collation. Returns -1 if the index has several
-** columns or an expression.
-*/
+/* Returns the only column of an index and sets its collation. Returns -1 if the index has several
+** columns or an expression. */
 static int single_column(const struct table_facts *facts, sqlite3 *db, const char *index,
                          int *collation, struct error *error) {
   sqlite3_stmt *row;
@@ -206,10 +202,8 @@ static int single_column(const struct table_facts *facts, sqlite3 *db, const cha
   return count == 1 && column >= 0 && column < facts->count && *collation >= 0 ? column : -1;
 }
 
-/*
-** Returns whether the schema has an entry for an index. The primary key of a WITHOUT ROWID table
-** has no entry.
-*/
+/* Returns whether the schema has an entry for an index. The primary key of a WITHOUT ROWID table
+** has no entry. */
 static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   sqlite3_stmt *row;
   int found = 0;
@@ -220,10 +214,8 @@ static int has_entry(sqlite3 *db, const char *index, struct error *error) {
   return found;
 }
 
-/*
-** Finds the column to which a link may refer. This is the primary key if it has one column, or else
-** the only UNIQUE column.
-*/
+/* Finds the column to which a link may refer. This is the primary key if it has one column, or else
+** the only UNIQUE column. */
 static int read_indices(struct table_facts *facts, sqlite3 *db, struct error *error) {
   sqlite3_stmt *row;
   int candidates = 0, has_key_index = 0;
@@ -309,10 +301,8 @@ void table_facts_clear(struct table_facts *facts) {
 
 /* ---- definitions ----------------------------------------------------------------------------- */
 
-/*
-** Appends the type of a column. A type with the word HIDDEN would hide the column of a virtual
-** table, so a type of the same affinity takes its place.
-*/
+/* Appends the type of a column. A type with the word HIDDEN would hide the column of a virtual
+** table, so a type of the same affinity takes its place. */
 static void append_type(sqlite3_str *sql, const struct table_column *column) {
   if (sqlite3_strlike("%hidden%", column->type, 0) == 0) {
     sqlite3_str_appendf(sql, " %s", affinity_type(column->affinity));
@@ -321,11 +311,9 @@ static void append_type(sqlite3_str *sql, const struct table_column *column) {
   }
 }
 
-/*
-** A key is unique under the collations of its index, which may differ from those of its columns.
+/* A key is unique under the collations of its index, which may differ from those of its columns.
 ** SQLite relies on a key that is declared here, for example to leave out DISTINCT. Under BINARY,
-** every key is unique.
-*/
+** every key is unique. */
 char *table_definition(const struct table_facts *facts) {
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "CREATE TABLE x(");
@@ -345,10 +333,8 @@ char *table_definition(const struct table_facts *facts) {
 
 /* ---- marks of public tables (M1) ------------------------------------------------------------- */
 
-/*
-** Sets *found to whether a table has a mark. The schema of the file decides, because the caller's
-** read transaction keeps it.
-*/
+/* Sets *found to whether a table has a mark. The schema of the file decides, because the caller's
+** read transaction keeps it. */
 static int find_mark(sqlite3 *db, const char *table, const char *mark, int *found,
                      struct error *error) {
   sqlite3_stmt *row;
@@ -488,10 +474,8 @@ void route_clear(struct route *route) {
   route->count = 0;
 }
 
-/*
-** Two rows have different links if the column is unique. Their links then lead to different rows if
-** links and keys compare alike.
-*/
+/* Two rows have different links if the column is unique. Their links then lead to different rows if
+** links and keys compare alike. */
 int route_is_single(const struct route *route) {
   const struct table_facts *last = &route->tables[route->count - 1];
   int single = route->unit >= 0 && last->columns[route->unit].is_unique;
@@ -504,11 +488,9 @@ int route_is_single(const struct route *route) {
   return single;
 }
 
-/*
-** CROSS JOIN keeps the order of the tables. The unary plus removes the affinity of the linking
+/* CROSS JOIN keeps the order of the tables. The unary plus removes the affinity of the linking
 ** column. The comparison then uses the affinity of the parent's key, which is also the affinity
-** under which SQLite keeps the key unique.
-*/
+** under which SQLite keeps the key unique. */
 static void append_join(sqlite3_str *sql, const struct route *route, int i) {
   const struct table_facts *parent = &route->tables[i], *child = &route->tables[i - 1];
   sqlite3_str_appendf(sql, " CROSS JOIN main.\"%w\" AS t%d ON t%d.\"%w\" COLLATE %s = +t%d.\"%w\"",

@@ -1,8 +1,6 @@
-/*
-** schema.h: what the schema of main says about the tables of a policy: their columns, the marks of
+/* schema.h: what the schema of main says about the tables of a policy: their columns, the marks of
 ** public tables, the route from the rows of each table to their units, and the foreign keys. Every
-** question reads the schema again, because schemas change.
-*/
+** question reads the schema again, because schemas change. */
 #ifndef DIFFUSE_QUERY_SCHEMA_H
 #define DIFFUSE_QUERY_SCHEMA_H
 
@@ -42,32 +40,24 @@ struct table_facts {
   int is_unfit; /* 1: the schema was read, and main has no such table that can be declared */
 };
 
-/*
-** schema_prepare() compiles a statement about the schema, which must give `columns` columns. A name
+/* schema_prepare() compiles a statement about the schema, which must give `columns` columns. A name
 ** replaces %w in its text. schema_finish() finalizes it, and reports its error unless `going` is
-** already 0. Both return 1, or 0 with the error set, and the latter also if `going` is 0.
-*/
+** already 0. Both return 1, or 0 with the error set, and the latter also if `going` is 0. */
 int schema_prepare(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
                    const char *name, struct error *error);
 int schema_finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error);
 
-/*
-** Sets *sql to the text that created a table or view, or to null if main has none of this name.
-** Returns 1, or 0 with the error set. The caller calls sqlite3_free(*sql) in both cases.
-*/
+/* Sets *sql to the text that created a table or view, or to null if main has none of this name.
+** Returns 1, or 0 with the error set. The caller calls sqlite3_free(*sql) in both cases. */
 int schema_text(sqlite3 *db, const char *type, const char *name, char **sql, struct error *error);
 
-/*
-** Reads the facts of a table. Returns 1, or 0 with the error set. The caller must call
-** table_facts_clear() in both cases.
-*/
+/* Reads the facts of a table. Returns 1, or 0 with the error set. The caller must call
+** table_facts_clear() in both cases. */
 int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error);
 
-/*
-** Does the same for a table that may be gone. Returns 1, 0 if main has no such table that can be
-** declared, or -1 with the error set if the schema cannot be read.
-*/
+/* Does the same for a table that may be gone. Returns 1, 0 if main has no such table that can be
+** declared, or -1 with the error set if the schema cannot be read. */
 int table_facts_find(struct table_facts *facts, sqlite3 *db, const char *table,
                      struct error *error);
 void table_facts_clear(struct table_facts *facts);
@@ -75,11 +65,9 @@ void table_facts_clear(struct table_facts *facts);
 /* Returns the place of a column, or -1 if the table has no such column. */
 int table_column_find(const struct table_facts *facts, const char *column);
 
-/*
-** Returns the text CREATE TABLE x(...) with the columns of a table and its key, or null if memory
+/* Returns the text CREATE TABLE x(...) with the columns of a table and its key, or null if memory
 ** runs out. The virtual tables of guests and of the evaluator are declared by this text, and
-** dp_public() keeps it.
-*/
+** dp_public() keeps it. */
 char *table_definition(const struct table_facts *facts);
 
 enum affinity affinity_of(const char *type, int is_strict);
@@ -88,8 +76,7 @@ const char *collation_name(enum collation collation);
 
 /* ---- marks of public tables ------------------------------------------------------------------ */
 
-/*
-** A declaration of dp_public() holds for a table, not for its name: after ALTER TABLE or DROP TABLE
+/* A declaration of dp_public() holds for a table, not for its name: after ALTER TABLE or DROP TABLE
 ** the name can come to a table with other rows. So dp_public() marks the table with a trigger that
 ** does nothing, and the ledger keeps the trigger's name, which is random. SQLite keeps a trigger
 ** with its table through ALTER TABLE, VACUUM, a dump and a restore, and drops it with the table.
@@ -97,33 +84,26 @@ const char *collation_name(enum collation collation);
 **   M1  A public table is read only if it has the mark and the columns that its declaration has.
 **
 ** Reads the facts of a table that is declared as public (M1). Returns 1, or 0 with the error set.
-** The caller must call table_facts_clear() in both cases.
-*/
+** The caller must call table_facts_clear() in both cases. */
 int public_table_read(struct table_facts *facts, sqlite3 *db,
                       const struct ledger_declaration *declaration, struct error *error);
 
-/*
-** Sets the definition and the mark of a declaration to those of a table. If `stored` is null or the
+/* Sets the definition and the mark of a declaration to those of a table. If `stored` is null or the
 ** table has another mark or other columns than `stored`, writes a new mark into the database. The
-** caller frees both texts, also after a failure.
-*/
+** caller frees both texts, also after a failure. */
 int public_mark_write(struct ledger_declaration *declaration, sqlite3 *db,
                       const struct table_facts *facts, const struct ledger_declaration *stored,
                       struct error *error);
 
-/*
-** Removes a mark that no declaration has. A mark that stays, because the database cannot be
-** written, has no meaning.
-*/
+/* Removes a mark that no declaration has. A mark that stays, because the database cannot be
+** written, has no meaning. */
 void public_mark_drop(sqlite3 *db, const char *mark);
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-/*
-** The route from the rows of a table to their units: the table itself, then its parent, and so on.
+/* The route from the rows of a table to their units: the table itself, then its parent, and so on.
 ** The unit is the column `unit` of the last table. If `unit` is -1, each row of the last table is a
-** unit.
-*/
+** unit. */
 #define ROUTE_MOST 16
 struct route {
   struct table_facts tables[ROUTE_MOST];
@@ -133,11 +113,9 @@ struct route {
   int unit;
 };
 
-/*
-** Finds the route of a protected table, and checks that the schema still agrees with the
+/* Finds the route of a protected table, and checks that the schema still agrees with the
 ** declarations of its tables. Returns 1, or 0 with the error set. The caller must call
-** route_clear() in both cases.
-*/
+** route_clear() in both cases. */
 int route_find(struct route *route, sqlite3 *db, const struct ledger_policy *policy,
                const struct ledger_declaration *declaration, struct error *error);
 void route_clear(struct route *route);
@@ -145,24 +123,18 @@ void route_clear(struct route *route);
 /* Returns whether the schema says that no unit has two rows in the first table of a route. */
 int route_is_single(const struct route *route);
 
-/*
-** Appends the FROM clause that joins the tables of a route under the names t0, t1, and so on. The
+/* Appends the FROM clause that joins the tables of a route under the names t0, t1, and so on. The
 ** join gives a row of t0 once if its links lead to a row of the last table, and not at all
-** otherwise. The unit column of that row may still be NULL.
-*/
+** otherwise. The unit column of that row may still be NULL. */
 void route_append_from(sqlite3_str *sql, const struct route *route);
 
-/*
-** Appends the FROM clause that joins the tables of a route, but not the first table. The route must
-** have a parent.
-*/
+/* Appends the FROM clause that joins the tables of a route, but not the first table. The route must
+** have a parent. */
 void route_append_parents(sqlite3_str *sql, const struct route *route);
 
-/*
-** Appends the FROM and WHERE clauses of a query that starts from a row's link, the parameter ?1,
+/* Appends the FROM and WHERE clauses of a query that starts from a row's link, the parameter ?1,
 ** and finds the row of the parent to which this link refers. The clauses compare columns as
-** route_append_from() does. The route must have a parent.
-*/
+** route_append_from() does. The route must have a parent. */
 void route_append_lookup(sqlite3_str *sql, const struct route *route);
 
 /* Appends the expression for the unit of a row that route_append_from() joins. */
@@ -170,8 +142,7 @@ void route_append_unit(sqlite3_str *sql, const struct route *route);
 
 /* ---- foreign keys (foreign_keys.c) ----------------------------------------------------------- */
 
-/*
-** Checks that a declaration, and those of the policy whose tables refer to its table, agree with
+/* Checks that a declaration, and those of the policy whose tables refer to its table, agree with
 ** the foreign keys:
 **
 **   - A column that refers to a table of units is a link to this table. Only a column that refers
@@ -182,17 +153,14 @@ void route_append_unit(sqlite3_str *sql, const struct route *route);
 **     no column that names units refers to it.
 **
 ** `unit` is the word for a unit, or null. Returns 1, or 0 with an error that says which declaration
-** fits.
-*/
+** fits. */
 int foreign_keys_check(sqlite3 *db, const struct ledger_policy *policy,
                        const struct ledger_declaration *asked, const char *unit,
                        struct error *error);
 
-/*
-** Adds a row (table, declaration, note) for each declaration that follows from the foreign keys if
+/* Adds a row (table, declaration, note) for each declaration that follows from the foreign keys if
 ** each row of `table` is a unit, and for each table that no foreign key leads to it. Returns 1, or
-** 0 with the error set.
-*/
+** 0 with the error set. */
 int foreign_keys_plan(struct row_list *rows, sqlite3 *db, const char *table, struct error *error);
 
 #endif

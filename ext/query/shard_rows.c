@@ -1,13 +1,11 @@
-/*
-** shard_rows.c: writes rows as the state of a shard, and adds states to the rows of a merge.
+/* shard_rows.c: writes rows as the state of a shard, and adds states to the rows of a merge.
 **
 ** A state holds the sum of every unit of the shard in every cell. These sums are not bounded yet.
 ** The merge adds up the sums of each unit over all shards and then bounds them. The result
 ** therefore does not depend on the shard that holds a row. If all rows of a unit are in one shard,
 ** which the caller asserts, and which is so if each row is a unit, a state holds bounded totals
 ** instead.
-** Tests: tests/functions/test_partial.py
-*/
+** Tests: tests/functions/test_partial.py */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +15,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** Starts the rows with a layout for adjacency by added or removed units. The lattice is the same
-** under both adjacencies (layout.h), and the ledger of the merge decides which adjacency holds.
-*/
+/* Starts the rows with a layout for adjacency by added or removed units. The lattice is the same
+** under both adjacencies (layout.h), and the ledger of the merge decides which adjacency holds. */
 int shard_rows_start(struct rows *rows, struct publication *description,
                      const struct request *request, int by_unit, struct error *error) {
   *description = (struct publication){
@@ -126,10 +122,8 @@ int shard_rows_write(struct rows *rows, const struct shard_label *label,
 
 #define KEY_BYTES 4000 /* the longest text of a key: 1000 characters of UTF-8 (sql_text.h) */
 
-/*
-** Adds the next private key of a state and returns its cell. Returns CELL_NONE if the bytes are not
-** the text of a key, and CELL_FAILED when out of memory.
-*/
+/* Adds the next private key of a state and returns its cell. Returns CELL_NONE if the bytes are not
+** the text of a key, and CELL_FAILED when out of memory. */
 static int add_key(struct rows *rows, struct shard_state *state) {
   char text[KEY_BYTES + 1];
   const char *bytes;
@@ -142,10 +136,8 @@ static int add_key(struct rows *rows, struct shard_state *state) {
   return rows_name_cell(rows, text);
 }
 
-/*
-** Adds one entry of a state. `cells` holds the cells of private keys, or is null. Returns null, or
-** an error message.
-*/
+/* Adds one entry of a state. `cells` holds the cells of private keys, or is null. Returns null, or
+** an error message. */
 static const char *add_entry(struct rows *rows, struct shard_state *state, uint64_t entry,
                              const int *cells, int128 *numbers) {
   struct identity unit = {0, 0};

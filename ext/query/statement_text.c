@@ -1,5 +1,4 @@
-/*
-** statement_text.c: finds the call of an aggregate in the text of the statement that executes it,
+/* statement_text.c: finds the call of an aggregate in the text of the statement that executes it,
 ** evaluates its parameters, and makes the question for which the call stands: the innermost SELECT
 ** around it, with what it gives from each row as the result list, and with the common table
 ** expressions that this SELECT may use.
@@ -7,8 +6,7 @@
 ** No program of SQLite is read: only the text, by SQLite's lexical rules. If a rule does not
 ** suffice to be sure, there is an error, which says what to write.
 ** Tests: tests/query/test_random_aggregates.py, tests/query/test_asked.py,
-** tests/functions/test_statement_mistakes.py
-*/
+** tests/functions/test_statement_mistakes.py */
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,10 +69,8 @@ static int is_name(const struct token *token, const char *name) {
   return at >= end && !*name;
 }
 
-/*
-** Returns the end of the value at the start of a text of sqlite3_expanded_sql(), or null. Sets
-** *shown to whether it is a real number.
-*/
+/* Returns the end of the value at the start of a text of sqlite3_expanded_sql(), or null. Sets
+** *shown to whether it is a real number. */
 static const char *value_end(const char *at, enum shown *shown) {
   const char *start = at, *end;
   *shown = SHOWN_WHOLE;
@@ -92,11 +88,9 @@ static const char *value_end(const char *at, enum shown *shown) {
   return end > start ? end : 0;
 }
 
-/*
-** Replaces a parameter by its value. *expanded is the place of the value in the text that SQLite
+/* Replaces a parameter by its value. *expanded is the place of the value in the text that SQLite
 ** has made of the statement, and moves behind it. Returns 0 if the value cannot be read. A build of
-** SQLite that shortens texts (SQLITE_TRACE_SIZE_LIMIT) says so in a comment behind the value.
-*/
+** SQLite that shortens texts (SQLITE_TRACE_SIZE_LIMIT) says so in a comment behind the value. */
 static int take_value(struct token *token, const char **expanded) {
   const char *end = value_end(*expanded, &token->shown);
   if (!end) return 0;
@@ -114,10 +108,9 @@ static int take_value(struct token *token, const char **expanded) {
   return *expanded != 0;
 }
 
-/*
-** Returns whether token i, if it is a number, stands for a column: it is a term of ORDER BY or
-** GROUP BY by itself. A bound number is no such place for SQLite, but it would be one in the text.
-*/
+/* Returns whether token i, if it is a number, stands for a column: it is a term of ORDER BY or
+** GROUP BY by itself. A bound number is no such place for SQLite, but it would be one in the
+** text. */
 static int is_place(const struct asked_statement *statement, int i) {
   static const char *const others[] = {"SELECT", "FROM",   "WHERE", "HAVING",
                                        "LIMIT",  "VALUES", "SET",   0};
@@ -135,10 +128,8 @@ static int is_place(const struct asked_statement *statement, int i) {
   return at >= 0 && is_word(statement, at, "BY");
 }
 
-/*
-** Reads the tokens of a text. If `expanded` is not null, it is the same text with values in place
-** of parameters. Returns 0 if the values cannot be read.
-*/
+/* Reads the tokens of a text. If `expanded` is not null, it is the same text with values in place
+** of parameters. Returns 0 if the values cannot be read. */
 static int read_tokens(struct asked_statement *statement, const char *sql, const char *expanded) {
   int depth = 0, open = -1;
   const char *at = sql, *start;
@@ -264,11 +255,9 @@ static int calls(sqlite3_stmt *statement, const char *function) {
   return found;
 }
 
-/*
-** Finds the executing statement that calls a function. Since SQLite 3.41 a statement keeps its row
+/* Finds the executing statement that calls a function. Since SQLite 3.41 a statement keeps its row
 ** while its next step executes. A statement without a row is therefore preferred to those that may
-** wait for the host between two rows. Returns null with the error set.
-*/
+** wait for the host between two rows. Returns null with the error set. */
 static sqlite3_stmt *executing(sqlite3 *db, const char *function, struct error *error) {
   sqlite3_stmt *found = 0, *waits = 0;
   int count = 0, waiting = 0;
@@ -342,10 +331,8 @@ static int precedes_operand(const char *at, int size) {
   return 0;
 }
 
-/*
-** Appends a token with blanks where a person would put them, so that layout and comments of the
-** statement do not matter.
-*/
+/* Appends a token with blanks where a person would put them, so that layout and comments of the
+** statement do not matter. */
 static void write(struct writer *writer, const char *at, int size) {
   const char *last = writer->last;
   int is_single = writer->size == 1, opens = size == 1 && *at == '(';
@@ -427,10 +414,8 @@ static struct level level_of(const struct asked_statement *statement, int i) {
   return level;
 }
 
-/*
-** Returns the level around a level, or one with the depth -1. Level.start - 1 is the parenthesis
-** that opens the level.
-*/
+/* Returns the level around a level, or one with the depth -1. Level.start - 1 is the parenthesis
+** that opens the level. */
 static struct level outer_level(const struct asked_statement *statement,
                                 const struct level *level) {
   return level->depth ? level_of(statement, level->start - 1) : (struct level){-1, 0, 0};
@@ -545,10 +530,8 @@ static int with_end(const struct asked_statement *statement, const struct level 
   return i;
 }
 
-/*
-** Writes the expressions of a list, except for the one that contains the call. Returns their
-** number. If `writer` is null, only counts them.
-*/
+/* Writes the expressions of a list, except for the one that contains the call. Returns their
+** number. If `writer` is null, only counts them. */
 static int write_list(struct writer *writer, const struct asked_statement *statement,
                       const struct level *level, int with, const struct asked_call *call) {
   int end = with_end(statement, level, with), count = 0;
@@ -567,11 +550,9 @@ static int write_list(struct writer *writer, const struct asked_statement *state
   return count;
 }
 
-/*
-** Writes the lists of all levels around the SELECT, the outermost first. An inner list stands in a
+/* Writes the lists of all levels around the SELECT, the outermost first. An inner list stands in a
 ** subquery, so that its names are not seen by the expressions of an outer one. Counts the
-** parentheses that remain open.
-*/
+** parentheses that remain open. */
 static void write_lists(struct writer *writer, const struct asked_statement *statement,
                         const struct level *level, int before, const struct asked_call *call,
                         int *open) {
@@ -593,9 +574,8 @@ static void write_lists(struct writer *writer, const struct asked_statement *sta
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-/*
-** Finds the condition of FILTER (WHERE ...) after a call, and its end. Returns 0 if there is none.
-*/
+/* Finds the condition of FILTER (WHERE ...) after a call, and its end. Returns 0 if there is
+** none. */
 static int find_filter(const struct asked_statement *statement, const struct asked_call *call,
                        int *from, int *to) {
   int i = statement->tokens[call->name + 1].partner + 1;
@@ -690,10 +670,8 @@ static const char *const once_words[] = {
 /* Further words after json_each(call). */
 static const char *const after_each[] = {"WHERE", "ORDER", "BY", "ASC", "DESC", 0};
 
-/*
-** Returns whether the part from `from` to `to` is FROM ( or FROM json_each( in a SELECT that
-** evaluates it once: SELECT * FROM (...), or SELECT names FROM json_each(...).
-*/
+/* Returns whether the part from `from` to `to` is FROM ( or FROM json_each( in a SELECT that
+** evaluates it once: SELECT * FROM (...), or SELECT names FROM json_each(...). */
 static int is_once_source(const struct asked_statement *statement, const struct level *level,
                           int from, int open, int *is_each) {
   *is_each = open == from + 2 && (is_word(statement, from + 1, "json_each") ||

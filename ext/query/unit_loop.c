@@ -1,9 +1,7 @@
-/*
-** unit_loop.c: evaluates a question for one unit after the other on one thread. The statements that
+/* unit_loop.c: evaluates a question for one unit after the other on one thread. The statements that
 ** read the protected tables are written here and call no functions. They sort each table by unit.
 ** The sorted streams are then merged unit by unit, and the evaluator runs the caller's query.
-** Tests: tests/query/test_questions.py
-*/
+** Tests: tests/query/test_questions.py */
 #include <stdlib.h>
 
 #include "query/loops.h"
@@ -49,11 +47,9 @@ static int is_cut(const struct unit_loop *loop, const struct evaluator_table *ta
   return loop->longest && is_protected(table);
 }
 
-/*
-** A unit with a value that is longer than `longest` contributes nothing (evaluator_limit_memory()).
+/* A unit with a value that is longer than `longest` contributes nothing (evaluator_limit_memory()).
 ** The statement gives NULL instead of such values, because SQLite would hold sixteen of them in
-** memory while it sorts. length() does not read a blob.
-*/
+** memory while it sorts. length() does not read a blob. */
 static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts,
                                const unsigned char *used, int longest) {
   sqlite3_str_appendall(sql, ", CASE");
@@ -68,10 +64,8 @@ static void append_cut_columns(sqlite3_str *sql, const struct table_facts *facts
                           facts->columns[i].name, longest, facts->columns[i].name);
 }
 
-/*
-** Returns the statement that reads a table, or null when out of memory. The caller frees the text
-** with sqlite3_free().
-*/
+/* Returns the statement that reads a table, or null when out of memory. The caller frees the text
+** with sqlite3_free(). */
 static char *text_of(const struct unit_loop *loop, const struct evaluator_table *table) {
   const struct route *route = &table->route;
   const struct table_facts *facts = &route->tables[0];
@@ -97,10 +91,9 @@ static char *text_of(const struct unit_loop *loop, const struct evaluator_table 
   } else {
     sqlite3_str_appendall(sql, "1");
   }
-  /*
-  ** The last terms are the rowid or the primary key. A key may be unique under a finer collation
-  ** than that of its column. Other units could then decide how rows with equal terms are ordered.
-  */
+  /* The last terms are the rowid or the primary key. A key may be unique under a finer collation
+  ** than that of its column. Other units could then decide how rows with equal terms are
+  ** ordered. */
   if (facts->rowid) sqlite3_str_appendf(sql, ", t0.%s", facts->rowid);
   for (int i = 0; !facts->rowid && i < facts->key_count; i++)
     sqlite3_str_appendf(sql, ", t0.\"%w\" COLLATE BINARY", facts->columns[facts->key[i]].name);
@@ -149,17 +142,13 @@ int unit_loop_prepare_helpers(struct unit_loop *loop, struct error *error) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/*
-** The functions of this part read the values of a row by sqlite3_column_value(), which takes the
+/* The functions of this part read the values of a row by sqlite3_column_value(), which takes the
 ** connection's mutex once for each value. The values are protected: the function that asks the
 ** question runs in a statement of the host, which holds this mutex, or on a private connection,
-** which has none.
-*/
+** which has none. */
 
-/*
-** Passes over rows that belong to nobody. SQLite takes the condition IS NOT NULL for true if the
-** column is declared NOT NULL, and an edited schema can declare this of a column with NULLs.
-*/
+/* Passes over rows that belong to nobody. SQLite takes the condition IS NOT NULL for true if the
+** column is declared NOT NULL, and an edited schema can declare this of a column with NULLs. */
 int unit_loop_advance(const struct unit_loop *loop, struct unit_stream *stream,
                       struct error *error) {
   int rc, has_unit = is_protected(stream->table) && !loop->by_row;
@@ -189,11 +178,9 @@ static int choose(struct unit_loop *loop, const struct unit_stream *stream, stru
   return loop->unit || out_of_memory(loop, error);
 }
 
-/*
-** Compares the current unit with the unit of a stream's row, in the order of the streams. Sets
+/* Compares the current unit with the unit of a stream's row, in the order of the streams. Sets
 ** *order to 1 if the current unit comes first, 0 if both are equal, and -1 if it comes later. Two
-** integers are compared without SQL.
-*/
+** integers are compared without SQL. */
 static int compare(struct unit_loop *loop, const struct unit_stream *stream, int *order,
                    struct error *error) {
   sqlite3_value *unit = sqlite3_column_value(stream->row, 0);
@@ -217,10 +204,8 @@ static int compare(struct unit_loop *loop, const struct unit_stream *stream, int
   return going;
 }
 
-/*
-** Makes the first unit of all streams the current unit. Sets *found to 0 if no stream has a row
-** left.
-*/
+/* Makes the first unit of all streams the current unit. Sets *found to 0 if no stream has a row
+** left. */
 static int find_unit(struct unit_loop *loop, int *found, struct error *error) {
   int going = 1;
   *found = 0;
@@ -239,11 +224,9 @@ static void clear_rows(const struct unit_loop *loop) {
   for (int i = 0; i < loop->count; i++) unit_rows_clear(&loop->streams[i].table->rows);
 }
 
-/*
-** Moves the rows of the current unit from the streams to the evaluator's tables. Sets *count to
+/* Moves the rows of the current unit from the streams to the evaluator's tables. Sets *count to
 ** their number. If the rows exceed the memory of one unit's evaluation, sets *is_full to 1 and
-** keeps none of them.
-*/
+** keeps none of them. */
 static int gather(struct unit_loop *loop, double *count, int *is_full, struct error *error) {
   int going = 1;
   *count = 0;
@@ -282,10 +265,8 @@ static int add(const struct unit_loop *loop, sqlite3_value **row, struct error *
   return rows_add(loop->rows, row) || out_of_memory(loop, error);
 }
 
-/*
-** Adds the results of the current unit. Models and local randomisations take exactly one row: the
-** first result, or NULLs if there is none.
-*/
+/* Adds the results of the current unit. Models and local randomisations take exactly one row: the
+** first result, or NULLs if there is none. */
 static int deliver(const struct unit_loop *loop, struct error *error) {
   sqlite3_value *nothing[3] = {loop->nothing, loop->nothing, loop->nothing};
   size_t count = loop->evaluator->count;
@@ -307,11 +288,9 @@ static int evaluation_failed(const struct unit_loop *loop, struct error *error) 
                    loop->after);
 }
 
-/*
-** Evaluates the question for the current unit, which has `count` rows, and adds its results. If the
+/* Evaluates the question for the current unit, which has `count` rows, and adds its results. If the
 ** evaluation fails for this unit only (EVALUATION_DROPPED), or the rows are too many, the unit has
-** no results.
-*/
+** no results. */
 static int evaluate(const struct unit_loop *loop, double count, int is_full, struct error *error) {
   if (is_full) {
     evaluator_skip(loop->evaluator);

@@ -1,9 +1,7 @@
-/*
-** wider_units.c: reads which wider unit, such as a household, each unit belongs to (dp_within). The
+/* wider_units.c: reads which wider unit, such as a household, each unit belongs to (dp_within). The
 ** table that declares it has one row for each unit, which names the wider unit in a column. A unit
 ** without a row, or with NULL, is a wider unit of its own.
-** Tests: tests/ledger/test_within.py
-*/
+** Tests: tests/ledger/test_within.py */
 #include <stdlib.h>
 
 #include "query/loops.h"

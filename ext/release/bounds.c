@@ -1,9 +1,7 @@
-/*
-** bounds.c: what a clip would cut off, by the noisy counts of a release of bounds, and where
+/* bounds.c: what a clip would cut off, by the noisy counts of a release of bounds, and where
 ** published bounds may be used. The counts are published already, so this is post-processing, and
 ** costs nothing.
-** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py
-*/
+** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py */
 #include "release/release.h"
 
 #include <math.h>
@@ -66,12 +64,10 @@ int bounds_counts_read(struct bounds_counts *counts, struct session *session, co
                               name, tier);
 }
 
-/*
-** A unit whose value v is above the clip c loses v - c. If f is the true share, the sum over all
+/* A unit whose value v is above the clip c loses v - c. If f is the true share, the sum over all
 ** units of (v - c)+ - f v is 0. Takes each v between its powers of two as it makes this sum least
 ** (`is_most` 0) or largest, and returns the sum by the noisy counts, moved by the noise of its
-** terms: not above 0, or not below 0, if f is possible.
-*/
+** terms: not above 0, or not below 0, if f is possible. */
 static double sum_at(const struct bounds_counts *counts, double clip, double f, int is_most) {
   double sum = 0, squares = 0;
   for (int i = 1; i <= counts->last; i++) {
@@ -109,10 +105,8 @@ struct bounds_cut bounds_cut(const struct bounds_counts *counts, double clip) {
 
 /* ---- where published bounds may be used ------------------------------------------------------ */
 
-/*
-** A parameter that is compared with the ends of published bounds. `found` is 1 if an end has the
-** same absolute value.
-*/
+/* A parameter that is compared with the ends of published bounds. `found` is 1 if an end has the
+** same absolute value. */
 struct search {
   double parameter;
   int found;

@@ -1,7 +1,5 @@
-/*
-** clipped.c: see clipped.h.
-** Tests: tests/release/test_clipping.py, tests/release/test_cut.py
-*/
+/* clipped.c: see clipped.h.
+** Tests: tests/release/test_clipping.py, tests/release/test_cut.py */
 #include "release/clipped.h"
 
 #include <math.h>
@@ -22,11 +20,9 @@ struct ratio {
   double pp, pw, ww;  /* of the weights of `part` and of `whole` */
 };
 
-/*
-** With the half-width c of the noise of one count, the interval is where (part - s whole)^2 <= c^2
+/* With the half-width c of the noise of one count, the interval is where (part - s whole)^2 <= c^2
 ** (pp - 2 s pw + s^2 ww). This is a quadratic inequality in s. If its leading coefficient whole^2 -
-** c^2 ww is not above 0, the counts say nothing about the share.
-*/
+** c^2 ww is not above 0, the counts say nothing about the share. */
 static struct clipped_share share_of(const struct ratio *ratio, double c) {
   double lead = ratio->whole * ratio->whole - c * c * ratio->ww;
   double middle = ratio->part * ratio->whole - c * c * ratio->pw;

@@ -1,8 +1,6 @@
-/*
-** clipped.h: what the noisy counts of the option diagnose say (sums/tally.h): which share of the
+/* clipped.h: what the noisy counts of the option diagnose say (sums/tally.h): which share of the
 ** units was clipped, and which share of the total was cut off. The counts are published already, so
-** this is post-processing.
-*/
+** this is post-processing. */
 #ifndef DIFFUSE_RELEASE_CLIPPED_H
 #define DIFFUSE_RELEASE_CLIPPED_H
 
@@ -14,12 +12,10 @@ struct clipped_share {
   double share, low, high;
 };
 
-/*
-** Returns the share of units that were clipped, with its 95% interval. If s is the true share, the
+/* Returns the share of units that were clipped, with its 95% interval. If s is the true share, the
 ** number clipped (1 - s) - unclipped s consists of noise alone. The interval holds every share s
 ** for which this number is small enough to be noise (Fieller 1954). The denominator is the noisy
-** sum of the two counts, never an exact number.
-*/
+** sum of the two counts, never an exact number. */
 struct clipped_share clipped_units(const struct noise_law *noise,
                                    const struct ledger_clipping *clipping);
 
@@ -27,8 +23,7 @@ struct clipped_share clipped_units(const struct noise_law *noise,
 struct clipped_share clipped_wider(const struct noise_law *noise,
                                    const struct ledger_clipping *clipping);
 
-/*
-** Sets the share of the total that was cut off, with its 95% interval, in the same way from the
+/* Sets the share of the total that was cut off, with its 95% interval, in the same way from the
 ** noisy counts of the ladder's rungs. They have the noise clipping->stddev.
 **
 ** No noisy number can exclude that few units are very large, and the noise of a rung weighs as much
@@ -36,8 +31,7 @@ struct clipped_share clipped_wider(const struct noise_law *noise,
 ** decides. Rungs up to J give the lower end: leaving out higher rungs can only lower the share.
 ** Rungs up to J + 1 give the share and the upper end, which holds if no unit is larger than that
 ** rung. Because the counts choose J, each end is computed for 97.5% in place of 95%: three such
-** ends can fail together (that for the rung below or at the largest unit, and for one more).
-*/
+** ends can fail together (that for the rung below or at the largest unit, and for one more). */
 void clipped_amount(const struct noise_law *noise, const double *rungs,
                     struct ledger_clipping *clipping);
 

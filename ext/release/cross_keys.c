@@ -1,5 +1,4 @@
-/*
-** cross_keys.c: the public keys of cross tables: their attributes, the keys of each, and the tables
+/* cross_keys.c: the public keys of cross tables: their attributes, the keys of each, and the tables
 ** (sums/ways.h), read from the options `keys` and `ways` of a request or from the same texts in the
 ** ledger.
 **
@@ -8,8 +7,7 @@
 ** of tables; a table is an array of names of attributes, and a number at its end is its weight. The
 ** ledger stores both in one form: keys as texts, and all tables with their weights in the order of
 ** ways.h. The struct does not change after it is made. Several releases may share it.
-** Tests: tests/mechanism/test_cross_tables.py
-*/
+** Tests: tests/mechanism/test_cross_tables.py */
 #include "release/release.h"
 
 #include <stdlib.h>

@@ -1,10 +1,8 @@
-/*
-** definition.c: what a release is: its kind and mechanism, the contribution of a unit, and the
+/* definition.c: what a release is: its kind and mechanism, the contribution of a unit, and the
 ** lattice. A definition is made either from the parameters of a new release or from the row of a
 ** stored release in the ledger.
 ** Tests: tests/ledger/test_edits.py, tests/functions/test_kinds_plan.py,
-** tests/attacks/test_repeated_rounding.py
-*/
+** tests/attacks/test_repeated_rounding.py */
 #include "base/sql_text.h"
 
 #include <assert.h>
@@ -21,10 +19,8 @@ SQLITE_EXTENSION_INIT3
 _Static_assert(LEDGER_EXTRA >= TALLY_OWN + TALLY_COUNTS,
                "the ledger stores what a layout diagnoses");
 
-/*
-** Reads the cross keys of a stored release of cross tables, or takes those that the request has
-** made. Returns 1, or 0 with the ledger's error set.
-*/
+/* Reads the cross keys of a stored release of cross tables, or takes those that the request has
+** made. Returns 1, or 0 with the ledger's error set. */
 static int describe_cross_keys(struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   struct json *json = ledger_json(publication->session->ledger);
@@ -58,10 +54,8 @@ static int describe_groups(struct publication *publication, int keys) {
   return definition->groups && (count == keys || fail_impossible(publication));
 }
 
-/*
-** Reads the periods of a stored series, or takes those that the request has made, and makes the
-** matrix of the series. Returns 1, or 0 with the ledger's error set.
-*/
+/* Reads the periods of a stored series, or takes those that the request has made, and makes the
+** matrix of the series. Returns 1, or 0 with the ledger's error set. */
 static int describe_periods(struct publication *publication, int keys) {
   struct definition *definition = &publication->definition;
   struct ledger *ledger = publication->session->ledger;
@@ -123,10 +117,8 @@ static int is_merged(const struct ledger_release *release) {
   return release->statement && strcmp(release->statement, "dp_merge") == 0;
 }
 
-/*
-** Releases that cannot protect a wider unit (sums/layout.h), and what to use instead. The first
-** reason that holds is given.
-*/
+/* Releases that cannot protect a wider unit (sums/layout.h), and what to use instead. The first
+** reason that holds is given. */
 static const char *wider_refusal(const struct definition *definition) {
   const struct ledger_release *release = &definition->release;
   const struct noise_law *noise = definition->mechanism->noise;
@@ -157,10 +149,8 @@ int definition_check_wider(const struct publication *publication) {
       wider_refusal(definition));
 }
 
-/*
-** Makes the layouts of a series. Its rows are added up in one cell for each period and group, and
-** the book of allowances bounds the vectors of all periods together.
-*/
+/* Makes the layouts of a series. Its rows are added up in one cell for each period and group, and
+** the book of allowances bounds the vectors of all periods together. */
 static void make_series(struct definition *definition, int replace) {
   int count = definition->periods->count;
   series_layout(&definition->layout, &definition->series, replace, definition->mechanism->noise);

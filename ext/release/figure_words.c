@@ -1,7 +1,5 @@
-/*
-** figure_words.c: see figure_words.h.
-** Tests: tests/release/test_figure_words.py, tests/release/test_clipping.py
-*/
+/* figure_words.c: see figure_words.h.
+** Tests: tests/release/test_figure_words.py, tests/release/test_clipping.py */
 #include "release/figure_words.h"
 
 #include <math.h>
@@ -368,10 +366,8 @@ static void append_wider(sqlite3_str *text, const struct figure *figure,
   sqlite3_str_appendf(text, " in different %ss)", figure->place);
 }
 
-/*
-** Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
-** keep their value if it is within the radius (mechanism/estimate.c).
-*/
+/* Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
+** keep their value if it is within the radius (mechanism/estimate.c). */
 void figure_append_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || !aggregate->is_ou || release->theta == 0) return;
@@ -398,9 +394,8 @@ static const struct words *words_of(const char *kind, int *is_grouped) {
   return 0; /* a kind that this version does not know */
 }
 
-/*
-** A noisy count that selects a private key counts rows, or units if each adds at most 1 to a key.
-*/
+/* A noisy count that selects a private key counts rows, or units if each adds at most 1 to a
+** key. */
 void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
                              double threshold) {
   int is_grouped;
@@ -415,10 +410,8 @@ void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, c
   sqlite3_str_appendall(text, " do not appear");
 }
 
-/*
-** Appends an edge between the bins of a histogram: with six digits where they tell the bins apart
-** and need no exponent.
-*/
+/* Appends an edge between the bins of a histogram: with six digits where they tell the bins apart
+** and need no exponent. */
 static void append_edge(sqlite3_str *text, const struct ledger_release *release, int index) {
   double width = (release->hi - release->lo) / release->size;
   double most = fmax(fabs(release->lo), fabs(release->hi));
@@ -465,10 +458,9 @@ char *figure_component(const struct ledger_release *release, int component) {
   return is_empty ? sqlite3_mprintf("") : written;
 }
 
-/*
-** Says how much was cut off, and how many units were cut down, where this is known. The upper end
-** of what was cut off holds only if no unit is larger than the noise can show, so it is not said.
-*/
+/* Says how much was cut off, and how many units were cut down, where this is known. The upper end
+** of what was cut off holds only if no unit is larger than the noise can show, so it is not
+** said. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_figure *terms) {
   const struct ledger_clipping *clipping = &terms->clipping;

@@ -1,9 +1,7 @@
-/*
-** kinds.c: the kinds, which are a product: a statistic, with or without a public bound (`ou_`),
+/* kinds.c: the kinds, which are a product: a statistic, with or without a public bound (`ou_`),
 ** with or without keys (`group_`). Names, arguments and checks follow from one row for each
 ** statistic.
-** Tests: tests/functions/test_options.py
-*/
+** Tests: tests/functions/test_options.py */
 #include "release/kinds.h"
 
 #include <assert.h>
@@ -19,8 +17,7 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** The arguments of the SQL functions, in this order:
+/* The arguments of the SQL functions, in this order:
 **
 **   tier    a text
 **   key     any value, for kinds with keys
@@ -32,8 +29,7 @@ SQLITE_EXTENSION_INIT3
 **   name    a text, or a JSON object of options
 **
 ** sql/aggregates.md documents sources, sensitivities and the behaviour for NULL and errors.
-** sums/layout.h documents the integer sensitivity.
-*/
+** sums/layout.h documents the integer sensitivity. */
 #define CLIP     (1u << P_CLIP)
 #define LEAVES   (1u << P_BINS | 1u << P_GRID)
 #define LO_HI    P_LO, P_HI
@@ -84,10 +80,8 @@ static const struct statistic_row statistics[] = {
      .options = CLIP,
      .default_clip = 1,
      .counts = 1},
-    /*
-    ** the powers of two between which nearly all x lie; each unit's vector of counts has a norm of
-    ** at most 1
-    */
+    /* the powers of two between which nearly all x lie; each unit's vector of counts has a norm of
+    ** at most 1 */
     {.name = "bounds",
      .family = &family_bounds,
      .form = FORM_ARRAY,
@@ -281,10 +275,8 @@ int unknown_mechanism(const struct aggregate *aggregate, const char *name, struc
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/*
-** Returns the statistic whose combination with a bound or with keys `kind` names, and the reason
-** why there is no such kind; or null.
-*/
+/* Returns the statistic whose combination with a bound or with keys `kind` names, and the reason
+** why there is no such kind; or null. */
 static const struct statistic_row *refused_kind(const char *kind, const char **reason) {
   int is_ou = strncmp(kind, "ou_", 3) == 0;
   const char *rest = is_ou ? kind + 3 : kind;
@@ -318,10 +310,8 @@ static const char *const synonyms[][2] = {
     {"range", "bounds"},
 };
 
-/*
-** Writes the kind that a kind with another word for its statistic means: group_avg for group_mean.
-** Returns null if there is none.
-*/
+/* Writes the kind that a kind with another word for its statistic means: group_avg for group_mean.
+** Returns null if there is none. */
 static const char *synonym_of(const char *kind, char meant[LONGEST]) {
   for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++) {
     size_t prefix = strlen(kind) - strlen(synonyms[i][0]);

@@ -1,8 +1,6 @@
-/*
-** kinds.h: the kinds of release. A kind is a statistic, with or without a public bound of its true
+/* kinds.h: the kinds of release. A kind is a statistic, with or without a public bound of its true
 ** value (names `ou_...`, argument `radius`), with or without keys (names `group_...`, an answer for
-** each key). kinds.c makes all kinds from one row for each statistic.
-*/
+** each key). kinds.c makes all kinds from one row for each statistic. */
 #ifndef DIFFUSE_RELEASE_KINDS_H
 #define DIFFUSE_RELEASE_KINDS_H
 
@@ -33,10 +31,8 @@ enum parameter {
   PARAMETERS
 };
 
-/*
-** The position of each argument in a call. Argument 0 is always the tier, so position 0 means that
-** the function has no such argument.
-*/
+/* The position of each argument in a call. Argument 0 is always the tier, so position 0 means that
+** the function has no such argument. */
 struct places {
   int key, value; /* arguments that are read from each row; for a model, y and the features */
   int name;
@@ -106,19 +102,15 @@ const struct mechanism *mechanism_at(int index);
 /* Tells the ledger how the numbers of a kind are shown. Counts are not below 0. */
 describe_display kind_display;
 
-/*
-** Returns whether the numbers of a kind are numbers of rows. One unit may have several rows, so the
-** caller has to give the clip: a default would silently count something else than the rows.
-*/
+/* Returns whether the numbers of a kind are numbers of rows. One unit may have several rows, so the
+** caller has to give the clip: a default would silently count something else than the rows. */
 int kind_counts_rows(const struct aggregate *aggregate);
 
 /* Returns the aggregate of a kind, or null. */
 const struct aggregate *aggregate_find(const char *kind);
 
-/*
-** Returns the mechanism of that name, or the default mechanism of the aggregate if `name` is null.
-** Returns null if the aggregate has no such mechanism.
-*/
+/* Returns the mechanism of that name, or the default mechanism of the aggregate if `name` is null.
+** Returns null if the aggregate has no such mechanism. */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
 /* Returns the mechanism of a stored release, or null if this version does not know one of them. */
@@ -127,25 +119,19 @@ const struct mechanism *mechanism_of(const struct ledger_release *release);
 /* Reports an unknown mechanism, and lists those of the kind. Always returns 0. */
 int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error);
 
-/*
-** Reports an unknown kind: says why there is no such kind, or lists the known kinds. `kind` may be
-** null. Always returns 0.
-*/
+/* Reports an unknown kind: says why there is no such kind, or lists the known kinds. `kind` may be
+** null. Always returns 0. */
 int unknown_kind(const char *kind, struct error *error);
 
-/*
-** Sets `names` to the columns that dp_release() expects from a query, for example "key, x, unit".
-** Returns the number of these columns.
-*/
+/* Sets `names` to the columns that dp_release() expects from a query, for example "key, x, unit".
+** Returns the number of these columns. */
 int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char **names);
 
 /* ---- the rooms beside the core --------------------------------------------------------------- */
 
-/*
-** A room beside the core has kinds, mechanisms and SQL functions of its own. The core does not
+/* A room beside the core has kinds, mechanisms and SQL functions of its own. The core does not
 ** include it: diffuse.c lists the rooms, and the core finds their kinds and mechanisms in its
-** tables.
-*/
+** tables. */
 
 struct host;
 struct numbers;
@@ -156,12 +142,10 @@ struct room {
   const struct mechanism *const *mechanisms; /* the list ends with null; null: none */
   const struct statistic_row *statistics;
   int statistic_count;
-  /*
-  ** Applies the kernel that is stored for the publication at a tier, if there is one, to the
+  /* Applies the kernel that is stored for the publication at a tier, if there is one, to the
   ** numbers of its point. If the kernel does not fit the release, sets the count of the numbers to
   ** 0, so that the stored values differ from them. Returns 1, or 0 after setting the ledger's
-  ** error. At most one room has this function.
-  */
+  ** error. At most one room has this function. */
   int (*resend)(const struct publication *publication, const char *tier, struct numbers *numbers);
   /* Registers the SQL functions. Returns an SQLite result code. */
   int (*functions)(struct sqlite3 *db, struct host *host);

@@ -1,11 +1,9 @@
-/*
-** leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/exponential.h).
+/* leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/exponential.h).
 **
 ** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
 ** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
 ** outer tier from it, and no draw one for an inner tier, so the release stays at its tier.
-** Tests: tests/mechanism/test_exponential_quantiles.py
-*/
+** Tests: tests/mechanism/test_exponential_quantiles.py */
 #include "base/sql_text.h"
 #include "release/procedure.h"
 
@@ -38,11 +36,9 @@ int leaf_costs_rate(const struct publication *publication) {
   return 0;
 }
 
-/*
-** Returns the tilt whose cost is a rate (`as_rate`) or a curve, and at most what a release of this
+/* Returns the tilt whose cost is a rate (`as_rate`) or a curve, and at most what a release of this
 ** rate may cost at the publication's tier. A tier of pure differential privacy allows a draw the
-** epsilon of Laplace noise.
-*/
+** epsilon of Laplace noise. */
 static struct tilt tilt_of(const struct publication *publication, int as_rate, double rate) {
   const struct ledger_tier *tier = publication_tier(publication);
   struct leaf_draw draw = definition_leaf_draw(publication);

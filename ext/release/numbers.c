@@ -1,7 +1,5 @@
-/*
-** numbers.c: computes the published numbers from a point.
-** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py
-*/
+/* numbers.c: computes the published numbers from a point.
+** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py */
 #include "release/release.h"
 
 #include <math.h>
@@ -49,10 +47,9 @@ static int give_named(const struct named *named, int count, struct numbers *numb
   return 1;
 }
 
-/*
-** Makes the keys of all cells of cross tables, and sorts the estimates by key, because the ledger
-** reads values in this order. Afterwards estimate i has the cell i. Returns 0 when out of memory.
-*/
+/* Makes the keys of all cells of cross tables, and sorts the estimates by key, because the ledger
+** reads values in this order. Afterwards estimate i has the cell i. Returns 0 when out of
+** memory. */
 static int name_cells(struct numbers *numbers, const struct cross_keys *cross_keys,
                       const struct ways *ways) {
   struct named *named = sqlite3_malloc64(sizeof *named * (sqlite3_uint64)ways->cells);
@@ -114,10 +111,8 @@ static int figures_open(struct figures *figures, const struct publication *publi
          window_open(&figures->window, &definition->series, publication->grid.cells);
 }
 
-/*
-** Sets figures->sums to the figures of all coordinates of a span, and returns the standard
-** deviation of their noise in units of that of a point.
-*/
+/* Sets figures->sums to the figures of all coordinates of a span, and returns the standard
+** deviation of their noise in units of that of a point. */
 static double weigh(struct figures *figures, struct span span) {
   const struct definition *definition = &figures->publication->definition;
   size_t coordinates =
@@ -179,12 +174,10 @@ int numbers_spans(const struct publication *publication, struct span span, int c
   return done || error_set_memory(&publication->session->error);
 }
 
-/*
-** A series counts each unit once that was counted, and once that was clipped, so that the number of
+/* A series counts each unit once that was counted, and once that was clipped, so that the number of
 ** all units has the noise of one coordinate, and the number of the others has that of two. With the
 ** standard deviation multiplied by the golden ratio, the interval of clipped_share() is at least as
-** wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2).
-*/
+** wide as it must be: (1 + s^2) is at most that ratio squared times (1 - 2 s + 2 s^2). */
 #define GOLDEN_RATIO 1.6180339887498950
 
 static struct ledger_clipping series_clipping(struct figures *figures) {
@@ -204,10 +197,8 @@ static struct ledger_clipping series_clipping(struct figures *figures) {
   return clipping;
 }
 
-/*
-** Computes the figures of the periods from publication->missing.first on, and the running totals
-** that end with them, in the order of their keys.
-*/
+/* Computes the figures of the periods from publication->missing.first on, and the running totals
+** that end with them, in the order of their keys. */
 static int read_series(const struct publication *publication, double confidence,
                        const int64_t *values, struct numbers *numbers) {
   struct quantiles quantiles;

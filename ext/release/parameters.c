@@ -1,7 +1,5 @@
-/*
-** parameters.c: the checked parameters of a request: tier, bounds, and a name or JSON options.
-** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py
-*/
+/* parameters.c: the checked parameters of a request: tier, bounds, and a name or JSON options.
+** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py */
 
 #include <math.h>
 #include <string.h>
@@ -135,12 +133,10 @@ static double or_else(double x, double otherwise) {
   return isnan(x) ? otherwise : x;
 }
 
-/*
-** Returns the statement that finds a clip for a question: the bounds of what each unit counts. The
+/* Returns the statement that finds a clip for a question: the bounds of what each unit counts. The
 ** caller calls sqlite3_free(). Returns an empty text if there is no question that may be shown, or
 ** if its clip is not found in this way, and null if memory runs out. A tier that was not typed,
-** such as a bound one, is not shown.
-*/
+** such as a bound one, is not shown. */
 static char *recipe_of(const struct request *request, const struct error *error) {
   const struct known_names typed = {.asked = request->tier};
   const char *tier = known_names_asked(&typed, error);
@@ -212,10 +208,8 @@ static int finish_clip(struct request *request, int by_unit, struct error *error
   request->clip = or_else(request->clip, clip > 0 ? clip : NAN);
   if (!is_given(request->clip)) return ask_for_clip(request, by_unit, error);
   if (!(clip > 0)) return 1;
-  /*
-  ** The clip is a number of rows of a unit. If the ledger protects rows, a unit is one row, so the
-  ** clip is at most 1.
-  */
+  /* The clip is a number of rows of a unit. If the ledger protects rows, a unit is one row, so the
+  ** clip is at most 1. */
   if (!by_unit) request->clip = fmin(request->clip, 1);
   if (request->aggregate->family->statistic != STATISTIC_NUMBER &&
       !(request->clip >= LAYOUT_MIN_ROWS && request->clip <= LAYOUT_MAX_ROWS))
@@ -251,10 +245,8 @@ double request_leaves(const struct request *request, const struct mechanism *mec
   return fmin(most_leaves(request), drawn ? DEFAULT_DRAWN_LEAVES : DEFAULT_LEAVES);
 }
 
-/*
-** Sets the default number of leaves (`bins`). Checks that the range holds an allowed number of grid
-** values and that the leaves are not too many for them.
-*/
+/* Sets the default number of leaves (`bins`). Checks that the range holds an allowed number of grid
+** values and that the leaves are not too many for them. */
 static int finish_leaves(struct request *request, struct error *error) {
   if (is_given(request->grid)) {
     double values = layout_grid_values(request->lo, request->hi, request->grid);
@@ -305,10 +297,8 @@ static int finish_quantiles(struct request *request, struct error *error) {
   return request->quantiles ? 1 : error_set_memory(error);
 }
 
-/*
-** Fills the list of public keys for dp_plan(), which knows only how many keys there will be. The
-** texts of the keys do not matter.
-*/
+/* Fills the list of public keys for dp_plan(), which knows only how many keys there will be. The
+** texts of the keys do not matter. */
 static int assume_keys(struct request *request, struct error *error) {
   int count = (int)request->key_guess;
   request->key_list = sqlite3_malloc64(sizeof *request->key_list * (sqlite3_uint64)count);

@@ -1,5 +1,4 @@
-/*
-** path.c: releases that can have a point (totals plus noise) at each tier. These points form a
+/* path.c: releases that can have a point (totals plus noise) at each tier. These points form a
 ** path: each point is noisier than the next point inward.
 **
 ** The place of a tier on the path of an existing release decides how the tier gets a point:
@@ -19,8 +18,7 @@
 ** can be as large as 5/3, whatever the variances are. No bound on the cost of a point between such
 ** neighbours is proved, so the tier is refused.
 ** Tests: tests/release/test_refine.py, tests/release/test_between.py, tests/release/test_until.py,
-** tests/math/test_stopping.py
-*/
+** tests/math/test_stopping.py */
 #include "release/procedure.h"
 
 #include <float.h>
@@ -42,9 +40,8 @@ static double tier_rate(const struct publication *publication, int tier) {
   return publication->definition.release.weight * publication->position.tiers[tier].rate;
 }
 
-/*
-** Returns the terms of the release at the publication's tier, in the form that a mechanism reads.
-*/
+/* Returns the terms of the release at the publication's tier, in the form that a mechanism
+** reads. */
 static struct terms terms_of(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   /* With the factor, ten shares of 0.1 add up to at most 1 despite rounding. */
@@ -68,10 +65,8 @@ static struct cost point_cost(struct publication *publication, uint64_t clock) {
   return cost;
 }
 
-/*
-** Checks that a series ends while the budgets that pay for it last. Otherwise the people of the
-** next budget's period would be in the series, which that budget does not pay for.
-*/
+/* Checks that a series ends while the budgets that pay for it last. Otherwise the people of the
+** next budget's period would be in the series, which that budget does not pay for. */
 static int ends_in_time(const struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   const struct periods *periods = publication->definition.periods;
@@ -167,10 +162,8 @@ static int note_point(struct publication *publication, int tier, int is_stored, 
   return 1;
 }
 
-/*
-** Stores the publication of a point at the publication's tier, and the values of the point. If the
-** release stopped early, gives back what the tiers paid for more.
-*/
+/* Stores the publication of a point at the publication's tier, and the values of the point. If the
+** release stopped early, gives back what the tiers paid for more. */
 static int store_values(struct publication *publication, uint64_t clock, const int64_t *values) {
   const struct ledger_release *release = &publication->definition.release;
   const struct position *position = &publication->position;
@@ -198,11 +191,9 @@ static int too_far(struct publication *publication, int tier) {
                    publication->definition.release.name);
 }
 
-/*
-** Returns the clock of a tier's point outside a point of clock `inner`, or 0 if it would be too
+/* Returns the clock of a tier's point outside a point of clock `inner`, or 0 if it would be too
 ** large. A release that stopped early may have a point that is noisier than the tier needs. The
-** tier then gets the same point.
-*/
+** tier then gets the same point. */
 static uint64_t outward_clock(const struct publication *publication, int tier, uint64_t inner) {
   const struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
@@ -211,11 +202,9 @@ static uint64_t outward_clock(const struct publication *publication, int tier, u
   return noise->outward(release->sensitivity, rate, inner);
 }
 
-/*
-** Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
+/* Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
 ** publication's tier. Adds the lattice slack (math/gaussian.h) of these steps to the slack of the
-** release.
-*/
+** release. */
 static int plan_outward(struct publication *publication, int from, uint64_t *clocks) {
   struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
@@ -231,10 +220,8 @@ static int plan_outward(struct publication *publication, int from, uint64_t *clo
   return 1;
 }
 
-/*
-** Tier `from` has the outermost point. Draws a point for every tier outside tier `from`, up to the
-** publication's tier. Computes all clocks first, so that the charge comes before the draws.
-*/
+/* Tier `from` has the outermost point. Draws a point for every tier outside tier `from`, up to the
+** publication's tier. Computes all clocks first, so that the charge comes before the draws. */
 static int walk_outward(struct publication *publication, const struct ledger_point *outermost,
                         int from) {
   struct ledger *ledger = publication->session->ledger;
@@ -275,11 +262,9 @@ static int never_refines(const struct publication *publication) {
   return procedure && procedure->never_refines;
 }
 
-/*
-** Returns whether a point is the first point or was drawn outward, or as if it were (below). Other
+/* Returns whether a point is the first point or was drawn outward, or as if it were (below). Other
 ** points come from a refinement. They cost more than the first charge, and their clocks are below
-** that of the first point by more than one part in 2^31 (lattice_refinement()).
-*/
+** that of the first point by more than one part in 2^31 (lattice_refinement()). */
 static int is_drawn_outward(struct publication *publication, const struct ledger_point *point) {
   const struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
@@ -291,10 +276,8 @@ static int is_drawn_outward(struct publication *publication, const struct ledger
          rate <= first * (1 + 0x1p-40);
 }
 
-/*
-** Computes the clock of the publication's tier, which lies between two points. Checks that a new
-** point may be drawn between the two points.
-*/
+/* Computes the clock of the publication's tier, which lies between two points. Checks that a new
+** point may be drawn between the two points. */
 static int plan_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer, struct gap *gap) {
   struct ledger *ledger = publication->session->ledger;
@@ -320,12 +303,10 @@ static int plan_between(struct publication *publication, const struct ledger_poi
   return 1;
 }
 
-/*
-** Draws the point of the publication's tier between two neighbours. The slack of this draw is added
+/* Draws the point of the publication's tier between two neighbours. The slack of this draw is added
 ** to the slack of the release. The tiers that see the new point but not the inner neighbour pay for
 ** this slack, because ledger_charge() charges the release's slack to each tier whose paid rate
-** grows.
-*/
+** grows. */
 static int fill_between(struct publication *publication, const struct ledger_point *inner,
                         const struct ledger_point *outer) {
   struct ledger *ledger = publication->session->ledger;
@@ -354,8 +335,7 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 
 /* ---- the ladder of a walk inward ------------------------------------------------------------- */
 
-/*
-** Releases that stop as soon as they are accurate enough (the option until) begin far out and walk
+/* Releases that stop as soon as they are accurate enough (the option until) begin far out and walk
 ** inward, rung by rung. They stop when the 95% interval of every figure has a half-width of at most
 ** until * max(|figure|, least), or at the clock that the tier's rate allows, the ceiling. The
 ** ceiling is charged before a row is read. What the steps did not use is returned when the values
@@ -390,14 +370,11 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 ** fixed order), zCDP (Whitehouse and others 2023) and Gaussian (Smith and Thakurta 2022). A return
 ** is made after the last step, and its size is a function of the points, so what the filter admits
 ** later is chosen from what has been seen. An outer tier sees the path at its own rung or at the
-** stop, whichever is noisier. Whether the walk passed its rung is decided by earlier points.
-*/
+** stop, whichever is noisier. Whether the walk passed its rung is decided by earlier points. */
 
-/*
-** A walk inward is planned as a ladder: its rungs in the order of the walk. The last one has the
+/* A walk inward is planned as a ladder: its rungs in the order of the walk. The last one has the
 ** publication's tier. Rungs follow from public numbers, so the charge and the draw use the same
-** plan.
-*/
+** plan. */
 struct rung {
   uint64_t clock; /* of the point */
   uint64_t drawn; /* the variance of the draw that makes it; 0: it is the point before */
@@ -431,10 +408,8 @@ static uint64_t clock_of(const struct publication *publication, int tier) {
   return publication->definition.mechanism->noise->clock(release->sensitivity, rate);
 }
 
-/*
-** Makes the ladder of a release with the option until. The last rung is the ceiling, or a rung
-** within 1/64 outside it.
-*/
+/* Makes the ladder of a release with the option until. The last rung is the ceiling, or a rung
+** within 1/64 outside it. */
 static int until_ladder(struct publication *publication, uint64_t from, struct rung **rungs,
                         int *count) {
   int at = publication->position.at, tiers = publication->position.count - at - 1, kept = 0;
@@ -474,10 +449,8 @@ static int until_ladder(struct publication *publication, uint64_t from, struct r
   return 1;
 }
 
-/*
-** Makes the ladder of a refinement: a rung for each tier from that of the innermost point to the
-** publication's.
-*/
+/* Makes the ladder of a refinement: a rung for each tier from that of the innermost point to the
+** publication's. */
 static int refinement_ladder(struct publication *publication, const struct ledger_point *innermost,
                              struct rung **rungs, int *count) {
   int tier = tier_index(publication, innermost->tier), at = publication->position.at;
@@ -496,10 +469,8 @@ static int refinement_ladder(struct publication *publication, const struct ledge
   return 1;
 }
 
-/*
-** Makes the ladder of a walk from a stored point (null: a new release). The caller frees *rungs
-** with sqlite3_free(). Returns 1, or 0 after setting the session's error.
-*/
+/* Makes the ladder of a walk from a stored point (null: a new release). The caller frees *rungs
+** with sqlite3_free(). Returns 1, or 0 after setting the session's error. */
 static int ladder_make(struct publication *publication, const struct ledger_point *outer,
                        struct rung **rungs, int *count) {
   *rungs = 0;
@@ -556,10 +527,8 @@ static int check_figures(struct publication *publication, uint64_t clock, const 
   return read;
 }
 
-/*
-** Draws the point of a rung from the point `values` at the clock `outer`, which is 0 before the
-** first draw of a new release. A refinement averages a fresh draw with the point.
-*/
+/* Draws the point of a rung from the point `values` at the clock `outer`, which is 0 before the
+** first draw of a new release. A refinement averages a fresh draw with the point. */
 static int step_inward(const struct publication *publication, const int64_t *totals, int refines,
                        uint64_t outer, const struct rung *rung, int64_t *values) {
   size_t dimension = grid_size(&publication->grid);
@@ -573,10 +542,8 @@ static int step_inward(const struct publication *publication, const int64_t *tot
   return drawn || error_set(&publication->session->error, "the system gave no random bytes");
 }
 
-/*
-** Walks the ladder from the point `outer` (null: a new release): to its end, or with the option
-** until to the first rung where all figures are accurate enough, which the first point may be.
-*/
+/* Walks the ladder from the point `outer` (null: a new release): to its end, or with the option
+** until to the first rung where all figures are accurate enough, which the first point may be. */
 static int walk_inward(struct publication *publication, const struct ledger_point *outer,
                        const int64_t *totals) {
   struct ledger_release *release = &publication->definition.release;

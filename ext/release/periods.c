@@ -1,11 +1,9 @@
-/*
-** periods.c: the labels of the periods of a series, read from the option `periods`.
+/* periods.c: the labels of the periods of a series, read from the option `periods`.
 **
 ** The option is "first/last", where both labels are years (2026), quarters (2026-Q1), months
 ** (2026-01), ISO weeks (2026-W07) or days (2026-01-31), or a JSON array of labels in their order. A
 ** label that is a year, a quarter, and so on, is a date in UTC, whichever way it was given.
-** Tests: tests/release/test_series_life.py
-*/
+** Tests: tests/release/test_series_life.py */
 #include "release/release.h"
 
 #include <stdlib.h>
@@ -36,10 +34,8 @@ enum form { FORM_NONE, FORM_YEAR, FORM_QUARTER, FORM_MONTH, FORM_WEEK, FORM_DAY 
 
 #define LABEL 12 /* bytes of a label that is a date */
 
-/*
-** Returns the number of a day of the Gregorian calendar: 0 for the Monday 0000-01-03, which begins
-** the ISO week 0000-W01. `month` may be 13.
-*/
+/* Returns the number of a day of the Gregorian calendar: 0 for the Monday 0000-01-03, which begins
+** the ISO week 0000-W01. `month` may be 13. */
 static long day_number(int year, int month, int day) {
   static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
   int is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

@@ -1,9 +1,7 @@
-/*
-** precision.c: how precise a release will be, computed from public parameters only, and what a
+/* precision.c: how precise a release will be, computed from public parameters only, and what a
 ** release gets by it: the mechanism if its options do not name one, and the weight if they have
 ** half_width.
-** Tests: tests/functions/test_mechanism_choice.py, tests/functions/test_plan_values.py
-*/
+** Tests: tests/functions/test_mechanism_choice.py, tests/functions/test_plan_values.py */
 
 #include <math.h>
 #include <string.h>
@@ -53,9 +51,8 @@ static struct part_width widest_table(const struct publication *publication, dou
   return widest;
 }
 
-/*
-** Returns what a span of a series gets whose reading has this variance (mechanism/series_matrix.h).
-*/
+/* Returns what a span of a series gets whose reading has this variance
+** (mechanism/series_matrix.h). */
 static struct part_width span_width(const struct publication *publication, double variance,
                                     double rows) {
   struct quantiles quantiles;
@@ -66,10 +63,8 @@ static struct part_width span_width(const struct publication *publication, doubl
                                                                   : 1 / variance};
 }
 
-/*
-** The variance of a single period rises with the first periods and then falls, so the search for
-** the largest one ends at the first that is not larger.
-*/
+/* The variance of a single period rises with the first periods and then falls, so the search for
+** the largest one ends at the first that is not larger. */
 int numbers_series(const struct publication *publication, double rows, struct part_width *period,
                    struct part_width *total) {
   const struct series *series = &publication->definition.series;
@@ -91,10 +86,8 @@ int numbers_series(const struct publication *publication, double rows, struct pa
   return going || error_set_memory(ledger_error(ledger));
 }
 
-/*
-** Returns what each number of the release gets: for cross tables those of the widest table, for a
-** series those of the noisiest period. Returns NaNs after setting the ledger's error.
-*/
+/* Returns what each number of the release gets: for cross tables those of the widest table, for a
+** series those of the noisiest period. Returns NaNs after setting the ledger's error. */
 static struct part_width widest_of(const struct publication *publication, double rows) {
   struct part_width period, none = {NAN, NAN, NAN};
   if (publication->definition.contribution.ways) return widest_table(publication, rows);
@@ -149,10 +142,8 @@ static const struct mechanism *curve_mechanism(const struct aggregate *aggregate
   return 0;
 }
 
-/*
-** Returns the half-width that the request would have with a mechanism, in rows, or NaN after
-** setting the ledger's error.
-*/
+/* Returns the half-width that the request would have with a mechanism, in rows, or NaN after
+** setting the ledger's error. */
 static double width_with(const struct request *request, const struct publication *publication,
                          const struct mechanism *mechanism) {
   struct publication asked = {.session = publication->session,
@@ -167,12 +158,10 @@ static double width_with(const struct request *request, const struct publication
   return planned_half_width(&asked, NAN, rate);
 }
 
-/*
-** Returns whether the request gets the draw of a leaf instead of the default with noise: it does if
+/* Returns whether the request gets the draw of a leaf instead of the default with noise: it does if
 ** no tier lies outside its own, to which the number could not be diffused, if the draw is more
 ** precise, and if the request asks for nothing that only noise has. A release that exists keeps its
-** mechanism.
-*/
+** mechanism. */
 static int gets_draw(const struct request *request, const struct publication *publication,
                      int found, const struct mechanism *noisy) {
   const struct position *position = &publication->position;
@@ -243,11 +232,9 @@ double plan_rows(const struct request *request) {
   return has_groups ? request->rows_guess / groups : request->rows_guess;
 }
 
-/*
-** Returns the least rate between `low` and `high` that gives the wanted half-width, by bisection.
+/* Returns the least rate between `low` and `high` that gives the wanted half-width, by bisection.
 ** The rate `high` gives at most this half-width, and the rate `low` gives more. The half-width
-** falls as the rate grows, except for small jumps where the lattice changes.
-*/
+** falls as the rate grows, except for small jumps where the lattice changes. */
 static double least_rate(struct publication *publication, const struct request *request, double low,
                          double high) {
   /* high / low is at most e^42, and each step halves the logarithm of this quotient. */
@@ -262,11 +249,10 @@ static double least_rate(struct publication *publication, const struct request *
   return high;
 }
 
-/*
-** Appends the terms of a tier with the accountant 'gdp' that admits this number of releases, each
+/* Appends the terms of a tier with the accountant 'gdp' that admits this number of releases, each
 ** of at least `rate`. The epsilon of this tier is rounded up, and has four digits. Returns 0 and
-** appends nothing if delta is too small for this epsilon, or if there are more than 1e6 releases.
-*/
+** appends nothing if delta is too small for this epsilon, or if there are more than 1e6
+** releases. */
 static int append_terms(sqlite3_str *text, double delta, double rate, double releases) {
   double slack = releases * GAUSSIAN_DRAW_SLACK;
   double epsilon = gaussian_epsilon(rate * releases, delta);
@@ -283,11 +269,9 @@ static int append_terms(sqlite3_str *text, double delta, double rate, double rel
   return 1;
 }
 
-/*
-** Returns a text that says which rate and which budget give the wanted half-width. The caller calls
+/* Returns a text that says which rate and which budget give the wanted half-width. The caller calls
 ** sqlite3_free(). Laplace noise of the rate r has the pure epsilon laplace_distance(r). Returns
-** null if memory runs out.
-*/
+** null if memory runs out. */
 static char *advice(struct publication *publication, const struct request *request,
                     const struct ledger_tier *tier) {
   double wanted = request->half_width;

@@ -1,5 +1,4 @@
-/*
-** publish.c: the steps that all releases share: charge, collect, draw, store.
+/* publish.c: the steps that all releases share: charge, collect, draw, store.
 **
 **   publish_begin()   checks the request and commits its charge; or answers from the ledger alone
 **   (the caller collects rows)
@@ -8,8 +7,7 @@
 **
 ** The ledger keeps the first error (ledger.h). After an error, every later step does nothing. The
 ** caller therefore checks for an error once, after the last step.
-** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py, tests/functions/test_batch.py
-*/
+** Tests: tests/ledger/test_crash.py, tests/release/test_refine.py, tests/functions/test_batch.py */
 
 #include <math.h>
 #include <string.h>
@@ -31,11 +29,9 @@ static int deferred_missing(const struct session *session) {
   return at != 0;
 }
 
-/*
-** Clears the error of the session, and does what is on the list. Call this function when no
+/* Clears the error of the session, and does what is on the list. Call this function when no
 ** transaction is open. An interrupt of the host ends the computation. Returns 1, or 0 after setting
-** the session's error.
-*/
+** the session's error. */
 static int deferred_compute(struct session *session) {
   error_clear(&session->error);
   int going = ledger_begin_computing(session->ledger);
@@ -138,9 +134,8 @@ static int replay_outward(struct publication *publication, struct session *sessi
   return is_usable(publication) && publish_replay(publication, 0);
 }
 
-/*
-** The open transaction has stored the release. Publishes it at the outer tiers of the request, too.
-*/
+/* The open transaction has stored the release. Publishes it at the outer tiers of the request,
+** too. */
 static int spread(struct publication *publication) {
   int done = 1;
   for (int i = 0; done && publication->outward && publication->outward[i]; i++) {
@@ -188,11 +183,9 @@ static void take_keys(struct publication *publication, struct request *request) 
   request->key_count = 0;
 }
 
-/*
-** Applies the option t. Sets the weight so that the release costs as much at its tier as the
+/* Applies the option t. Sets the weight so that the release costs as much at its tier as the
 ** Ornstein-Uhlenbeck process with theta and rho costs at time t (Balle et al. 2019, Corollary 7).
-** Reports an error if this cost exceeds the rate of the tier.
-*/
+** Reports an error if this cost exceeds the rate of the tier. */
 static int settle_time(const struct publication *publication, struct request *request) {
   if (isnan(request->t)) return 1;
   const struct ledger_tier *tier = publication_tier(publication);
@@ -212,10 +205,8 @@ static int settle_time(const struct publication *publication, struct request *re
   return 1;
 }
 
-/*
-** Charges a series and publishes it at its tier, before the first period. Reads no row of data, so
-** the series is complete with this transaction.
-*/
+/* Charges a series and publishes it at its tier, before the first period. Reads no row of data, so
+** the series is complete with this transaction. */
 static int declare_series(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
@@ -231,10 +222,8 @@ static int declare_series(struct publication *publication, const struct request 
          (!request->tables || ledger_policy_admit(ledger, release->id, request->tables));
 }
 
-/*
-** Charges for the outer tiers at which the answer will also be published. If a budget does not
-** suffice, the release therefore fails before any row is read.
-*/
+/* Charges for the outer tiers at which the answer will also be published. If a budget does not
+** suffice, the release therefore fails before any row is read. */
 static int prepay(struct publication *publication, const struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   const struct position *position = &publication->position;
@@ -261,11 +250,9 @@ static int same_text(const char *one, const char *other) {
   return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
-/*
-** Checks that the release was made by the same text: that of the question, or of the question whose
+/* Checks that the release was made by the same text: that of the question, or of the question whose
 ** states were merged. dp_plan() may have no text, and then plans for whatever the release stands
-** for.
-*/
+** for. */
 static int same_query(struct publication *publication, const struct request *request) {
   const struct ledger_release *release = &publication->definition.release;
   if (!request->sql && !request->statement) return 1;
@@ -294,11 +281,9 @@ static int same_question(struct publication *publication, const struct request *
                    stored->periods ? stored->periods : "");
 }
 
-/*
-** Continues a release that was charged and has no point. Only a question can be continued: all
+/* Continues a release that was charged and has no point. Only a question can be continued: all
 ** functions store the point before they answer, so nobody has seen a value. A merge has no
-** question.
-*/
+** question. */
 static int resume(struct publication *publication, struct request *request) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
@@ -309,10 +294,8 @@ static int resume(struct publication *publication, struct request *request) {
          prepay(publication, request);
 }
 
-/*
-** Replays a release that exists. A batch also continues a release that was charged, and passes over
-** one that failed.
-*/
+/* Replays a release that exists. A batch also continues a release that was charged, and passes over
+** one that failed. */
 static void begin_existing(struct publication *publication, struct request *request) {
   const char *state = publication->definition.release.state;
   if (!same_question(publication, request) || !same_query(publication, request)) return;
@@ -423,10 +406,8 @@ static int take_private_keys(struct publication *publication, const struct ledge
   return 1;
 }
 
-/*
-** Draws the result from the exact totals, but does not store it. Call draw() inside a transaction,
-** or from draw_early().
-*/
+/* Draws the result from the exact totals, but does not store it. Call draw() inside a transaction,
+** or from draw_early(). */
 static int draw(struct publication *publication, const struct totals *totals) {
   const struct definition *definition = &publication->definition;
   if (!take_private_keys(publication, &totals->grid)) return 0;
@@ -456,10 +437,8 @@ static int store(struct publication *publication) {
          procedure_of(&publication->definition)->keep(publication);
 }
 
-/*
-** Returns whether another process has finished the release in the meantime (dp_batch()). If so,
-** sets the answer from the stored values, and the caller draws nothing.
-*/
+/* Returns whether another process has finished the release in the meantime (dp_batch()). If so,
+** sets the answer from the stored values, and the caller draws nothing. */
 static int is_finished(struct publication *publication) {
   struct ledger_release now;
   const struct position *position = &publication->position;
@@ -472,11 +451,9 @@ static int is_finished(struct publication *publication) {
   return finished && values_read(publication, position->tiers[position->at].name);
 }
 
-/*
-** One commit stores the release and its publications at outer tiers. If the release itself could be
+/* One commit stores the release and its publications at outer tiers. If the release itself could be
 ** stored but not the outer publications, the function stores the release alone. The caller then
-** publishes it at the outer tiers and gets the error.
-*/
+** publishes it at the outer tiers and gets the error. */
 int publish_finish(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   int alone = 0;
@@ -509,11 +486,9 @@ int publish_plan(struct publication *publication, struct session *session,
   return !error_is_set(ledger_error(session->ledger));
 }
 
-/*
-** Changes the state of a release in a transaction of its own. If the transaction fails, the release
+/* Changes the state of a release in a transaction of its own. If the transaction fails, the release
 ** keeps its old state and gets no value, and the function does not report the failure. The session
-** keeps the error that was set before the call.
-*/
+** keeps the error that was set before the call. */
 static void change_state(struct session *session, int64_t release_id, const char *from,
                          const char *to) {
   struct ledger *ledger = session->ledger;
@@ -533,10 +508,8 @@ void publish_fail(struct publication *publication) {
 
 /* ---- dp_diffuse() and dp_mix() --------------------------------------------------------------- */
 
-/*
-** Does the work of publish_diffuse() in one transaction. With draws_only, this transaction is the
-** first of two for a series (series_publish()).
-*/
+/* Does the work of publish_diffuse() in one transaction. With draws_only, this transaction is the
+** first of two for a series (series_publish()). */
 static void diffuse_once(struct publication *publication, struct session *session, const char *name,
                          const char *tier, const struct mixing *mixing, int draws_only) {
   struct ledger *ledger = session->ledger;
@@ -561,12 +534,10 @@ static void diffuse_once(struct publication *publication, struct session *sessio
   }
 }
 
-/*
-** A series whose ledger changes while its figures are computed is published in one transaction. If
+/* A series whose ledger changes while its figures are computed is published in one transaction. If
 ** another transaction needs what takes long to compute, it fails. The function computes it without
 ** a transaction, and starts again. The list of computations only grows, so the loop ends when it
-** has everything that lies between the release and the tier.
-*/
+** has everything that lies between the release and the tier. */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct mixing *mixing) {
   int again = ledger_ready(session->ledger), draws_only = 1;

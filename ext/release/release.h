@@ -1,7 +1,5 @@
-/*
-** release.h: what this room offers, and what its files offer each other: a request, which becomes a
-** publication, and the steps that all releases share.
-*/
+/* release.h: what this room offers, and what its files offer each other: a request, which becomes a
+** publication, and the steps that all releases share. */
 #ifndef DIFFUSE_RELEASE_RELEASE_H
 #define DIFFUSE_RELEASE_RELEASE_H
 
@@ -57,18 +55,14 @@ int periods_is_later(const struct periods *periods, const char *label);
 #define PERIOD_DAY 11
 int periods_last_day(const struct periods *periods, int period, char day[PERIOD_DAY]);
 
-/*
-** Returns the key of a figure: the label of the period, or "first/last" for several periods; with
+/* Returns the key of a figure: the label of the period, or "first/last" for several periods; with
 ** groups, a JSON array of this text and the key of the group. `total`: the figure is a running
 ** total, which is "first/last" even if it has one period. `group` is null without groups. The
-** caller calls sqlite3_free(). Null: out of memory.
-*/
+** caller calls sqlite3_free(). Null: out of memory. */
 char *periods_key(const struct periods *periods, struct span span, int total, const char *group);
 
-/*
-** Reads such a key. If the release has groups, sets *group to the key of the group, which the
-** caller frees; otherwise to null. Returns 0 without an error if the text is no such key.
-*/
+/* Reads such a key. If the release has groups, sets *group to the key of the group, which the
+** caller frees; otherwise to null. Returns 0 without an error if the text is no such key. */
 int periods_read_key(const struct periods *periods, struct json *json, const char *key,
                      int has_groups, struct span *span, char **group);
 
@@ -90,39 +84,31 @@ struct cross_keys {
   char *keys_text, *ways_text; /* the stored forms of the options */
 };
 
-/*
-** Makes cross keys from the texts of the two options, and checks them. With `takes_sizes`, a number
-** may stand for the keys of an attribute (dp_plan()). Returns null with the error set.
-*/
+/* Makes cross keys from the texts of the two options, and checks them. With `takes_sizes`, a number
+** may stand for the keys of an attribute (dp_plan()). Returns null with the error set. */
 struct cross_keys *cross_keys_open(struct json *json, const char *keys, const char *ways,
                                    int takes_sizes);
 struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys);
 void cross_keys_release(struct cross_keys *cross_keys);
 
-/*
-** Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
+/* Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
 ** cross_keys_measure() computes them (mechanism/estimate.h) and returns 1, or 0 if memory ran out.
 ** cross_keys_restore() takes them from the JSON array that the ledger stores, and returns 1, or 0
 ** with the error set. cross_keys_multipliers() then returns the array for the ledger, which the
-** caller frees.
-*/
+** caller frees. */
 int cross_keys_measure(struct cross_keys *cross_keys, int in_sum_norm);
 int cross_keys_restore(struct cross_keys *cross_keys, struct json *json, int in_sum_norm,
                        const char *stored);
 char *cross_keys_multipliers(const struct cross_keys *cross_keys, int in_sum_norm);
 
-/*
-** Returns the key of a cell as it is published: a JSON object with the key of each attribute of the
-** table, in the order of the attributes. The caller frees the text. Null if memory runs out.
-*/
+/* Returns the key of a cell as it is published: a JSON object with the key of each attribute of the
+** table, in the order of the attributes. The caller frees the text. Null if memory runs out. */
 char *cross_keys_of_cell(const struct cross_keys *cross_keys, const struct cross_table *table,
                          int cell);
 
-/*
-** Returns the published form of a key that somebody has written: a JSON object with attributes in
+/* Returns the published form of a key that somebody has written: a JSON object with attributes in
 ** any order and keys as texts, numbers or null. The caller frees the text. Returns null without an
-** error if the text is not such an object, or with the error set if memory ran out.
-*/
+** error if the text is not such an object, or with the error set if memory ran out. */
 char *cross_keys_asked(const struct cross_keys *cross_keys, struct json *json, const char *text);
 
 /* Returns a table's name in plans, such as ["ward","age"]. The caller frees the text. */
@@ -131,10 +117,8 @@ char *cross_keys_table_name(const struct cross_keys *cross_keys, const struct cr
 /* Returns the attribute with this name, or -1. Names of attributes differ in more than case. */
 int cross_keys_find(const struct cross_keys *cross_keys, const char *name);
 
-/*
-** Reports that there is no attribute of this name, and lists the known ones. `is_option`: the name
-** stands in the option ways. Always returns 0.
-*/
+/* Reports that there is no attribute of this name, and lists the known ones. `is_option`: the name
+** stands in the option ways. Always returns 0. */
 int cross_keys_unknown(const struct cross_keys *cross_keys, int is_option, const char *name,
                        struct error *error);
 
@@ -194,34 +178,27 @@ int request_takes(const struct request *request, enum parameter parameter);
 
 void request_clear(struct request *request);
 
-/*
-** Returns the parameters as a release without an id and without a lattice. The request still owns
-** the texts.
-*/
+/* Returns the parameters as a release without an id and without a lattice. The request still owns
+** the texts. */
 struct ledger_release request_release(const struct request *request);
 
 /* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
 char *request_options(const struct request *request);
 
-/*
-** request_finish() sets the defaults of all parameters and checks the parameters against each
+/* request_finish() sets the defaults of all parameters and checks the parameters against each
 ** other. request_finish_shape() does the same only for the parameters that determine the layout of
-** the sums. Both return 1, or 0 with the error set.
-*/
+** the sums. Both return 1, or 0 with the error set. */
 int request_finish(struct request *request, int by_unit, struct error *error);
 int request_finish_shape(struct request *request, int by_unit, struct error *error);
 
-/*
-** Returns the number of leaves that a request for quantiles has with a mechanism. If the options do
+/* Returns the number of leaves that a request for quantiles has with a mechanism. If the options do
 ** not give it, a draw of a leaf (mechanism/exponential.h) has more leaves than a tree, whose noise
-** grows with them.
-*/
+** grows with them. */
 double request_leaves(const struct request *request, const struct mechanism *mechanism);
 
 /* ---- long computations that run while the ledger is not locked ------------------------------- */
 
-/*
-** Nobody else can use the ledger during a transaction, so a transaction should not compute for
+/* Nobody else can use the ledger during a transaction, so a transaction should not compute for
 ** seconds. It works as follows:
 **
 **   1. A transaction with `defers` reads the ledger and finds out what it has to compute. It adds
@@ -230,8 +207,7 @@ double request_leaves(const struct request *request, const struct mechanism *mec
 **   3. The next transaction reads the ledger again, and finds the results on the list.
 **
 ** If the ledger has changed after step 1, the transaction finds nothing of use on the list. It
-** repeats the steps, or computes what is missing itself if it does not defer.
-*/
+** repeats the steps, or computes what is missing itself if it does not defer. */
 
 /* A computation on the list: the first member of a struct that has its input and its result. */
 struct computation {
@@ -279,10 +255,8 @@ struct drawn {
   int64_t *values;
 };
 
-/*
-** The definition of a release (definition.c). A definition does not change after it is made or read
-** from the ledger.
-*/
+/* The definition of a release (definition.c). A definition does not change after it is made or read
+** from the ledger. */
 struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* the aggregate of its kind */
@@ -353,32 +327,24 @@ static inline const struct ledger_tier *publication_tier(const struct publicatio
   return &publication->position.tiers[publication->position.at];
 }
 
-/*
-** Loads the tiers and finds the publication's tier and, unless `name` is null, the release. The
+/* Loads the tiers and finds the publication's tier and, unless `name` is null, the release. The
 ** publication has its session and is empty otherwise. Returns 1 if the release exists. Sets the
-** session's error if there is no such tier, but not if there is no such release.
-*/
+** session's error if there is no such tier, but not if there is no such release. */
 int publication_open(struct publication *publication, const char *tier, const char *name);
 
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 
-/*
-** Sets the kind, contribution and layout of a publication whose release already has its parameters.
-** `keys` is the number of public keys.
-*/
+/* Sets the kind, contribution and layout of a publication whose release already has its parameters.
+** `keys` is the number of public keys. */
 int definition_describe(struct publication *publication, int keys);
 
-/*
-** Sets the contribution and the layout from the kind and the parameters, without a ledger. Returns
-** 1, or 0 if memory ran out.
-*/
+/* Sets the contribution and the layout from the kind and the parameters, without a ledger. Returns
+** 1, or 0 if memory ran out. */
 int definition_layout(struct publication *publication, int keys, int replace);
 
-/*
-** Checks that the release protects the wider unit of the ledger, if it has one (dp_within). Returns
-** 1, or 0 with the error set.
-*/
+/* Checks that the release protects the wider unit of the ledger, if it has one (dp_within). Returns
+** 1, or 0 with the error set. */
 int definition_check_wider(const struct publication *publication);
 
 /* Returns what the draw of a quantile by the mechanism 'exponential' depends on. */
@@ -390,27 +356,21 @@ int definition_keys(const struct ledger_release *release);
 /* Returns the grid of the release's stored points, without the texts of the keys. */
 struct ledger_grid definition_grid(const struct publication *publication);
 
-/*
-** Checks that the keys in publication->grid, which were read from the path, are the public keys of
-** the release.
-*/
+/* Checks that the keys in publication->grid, which were read from the path, are the public keys of
+** the release. */
 int definition_same_keys(const struct publication *publication);
 
 /* Writes the key that the coordinates of a period of a series have in the ledger. */
 #define PERIOD_KEY 12
 const char *definition_period_key(int period, char key[PERIOD_KEY]);
 
-/*
-** Returns the shrink factor of the coordinates. For averages and other statistics that are not
+/* Returns the shrink factor of the coordinates. For averages and other statistics that are not
 ** linear, the factor depends on the data. The function then returns 1, or 0 if the factor could be
-** too small for a double.
-*/
+** too small for a double. */
 double definition_shrink(const struct publication *publication);
 
-/*
-** Checks that the lattice in the ledger fits the layout of the release: the spacing of the lattice
-** is that of the layout, and the stored sensitivity is at least that of the mechanism.
-*/
+/* Checks that the lattice in the ledger fits the layout of the release: the spacing of the lattice
+** is that of the layout, and the stored sensitivity is at least that of the mechanism. */
 int definition_same_lattice(const struct publication *publication);
 
 /* Returns the point that a path has for a tier, or null. */
@@ -419,20 +379,16 @@ const struct ledger_point *path_point(const struct ledger_path *path, const char
 /* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication);
 
-/*
-** Returns what the estimators read of the release, with `delta` for the selection of private keys.
-** The caller gives room for its quantiles.
-*/
+/* Returns what the estimators read of the release, with `delta` for the selection of private keys.
+** The caller gives room for its quantiles. */
 struct quantiles {
   double list[LAYOUT_MAX_QUANTILES];
 };
 struct reading definition_reading(const struct publication *publication, double delta,
                                   double confidence, struct quantiles *quantiles);
 
-/*
-** Stores a new release. Does nothing for a release that is stored already (dp_batch() finishes such
-** a release). Returns 1, or 0 after setting the ledger's error.
-*/
+/* Stores a new release. Does nothing for a release that is stored already (dp_batch() finishes such
+** a release). Returns 1, or 0 after setting the ledger's error. */
 int definition_store(struct publication *publication);
 
 /* ---- the numbers of a point (numbers.c) ------------------------------------------------------ */
@@ -453,28 +409,22 @@ struct numbers {
 
 void numbers_clear(struct numbers *numbers);
 
-/*
-** Computes the published numbers of a point, with intervals of this confidence. The selection of
+/* Computes the published numbers of a point, with intervals of this confidence. The selection of
 ** private keys uses `delta`. The caller clears the numbers in both cases. Of a series, these are
 ** the figures of the periods from publication->missing.first on. Returns 1, or 0 after setting the
-** ledger's error.
-*/
+** ledger's error. */
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers);
 
-/*
-** Does the same for a statistic that is inside the release (mechanism/estimate.h), which has
-** neither cross tables nor periods.
-*/
+/* Does the same for a statistic that is inside the release (mechanism/estimate.h), which has
+** neither cross tables nor periods. */
 int numbers_inside(const struct publication *publication, double delta, double confidence,
                    enum inside inside, const int64_t *values, struct numbers *numbers);
 
-/*
-** Computes the figures of `count` spans of a series: the given one, and each next one a period
+/* Computes the figures of `count` spans of a series: the given one, and each next one a period
 ** later. `values` are the points of its first `appended` periods, as publication->grid has them;
 ** `total` is that of periods_key(). The groups have their order; the components of a group are
-** those of a release of one period.
-*/
+** those of a release of one period. */
 int numbers_spans(const struct publication *publication, struct span span, int count, int total,
                   double confidence, const int64_t *values, struct numbers *numbers);
 
@@ -483,56 +433,44 @@ struct ledger_value numbers_value(const struct numbers *numbers, const struct es
 
 /* ---- precision (precision.c) ----------------------------------------------------------------- */
 
-/*
-** Returns the half-width of the planned statistic at a rate, with the mechanism of the publication.
+/* Returns the half-width of the planned statistic at a rate, with the mechanism of the publication.
 ** The half-width is in the unit of the value if `rows` is a guess of the number of rows, and in the
-** unit of the sums if `rows` is NaN. Sets the lattice and the clock of the publication.
-*/
+** unit of the sums if `rows` is NaN. Sets the lattice and the clock of the publication. */
 double planned_half_width(struct publication *publication, double rows, double rate);
 
 /* Returns the half-width of a statistic whose noise has this standard deviation. */
 double statistic_half_width(const struct publication *publication, double stddev);
 
-/*
-** Sets the mechanism of a request that does not name one. The publication has the tiers and the
+/* Sets the mechanism of a request that does not name one. The publication has the tiers and the
 ** place of the request's tier among them, and, if `found`, the release that has the request's name.
 ** At a tier whose accountant does not cover Gaussian noise, this is the first mechanism of the kind
 ** whose noise the tier covers. A category gets the mechanism for epsilons (mechanism/mechanism.h)
 ** if all tiers that pay add up epsilons alone. For one quantile without keys at the outermost tier,
 ** it is the draw of a leaf (leaf_release.c) if this is more precise. At other tiers, for models,
 ** for dp_merge(), and for kinds without such a mechanism, the default of the kind stays. The choice
-** depends on public parameters only. Returns 1, or 0 after setting the ledger's error.
-*/
+** depends on public parameters only. Returns 1, or 0 after setting the ledger's error. */
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found);
 
 /* Returns whether releases with Gaussian and with Laplace noise may share the budget of a tier. */
 int tier_covers_all_noise(const struct ledger_tier *tier);
 
-/*
-** Returns the number of rows from which one value of a release is computed: all rows, or the rows
-** of one group. Both numbers are guesses in the request. Without a guess, returns NaN.
-*/
+/* Returns the number of rows from which one value of a release is computed: all rows, or the rows
+** of one group. Both numbers are guesses in the request. Without a guess, returns NaN. */
 double plan_rows(const struct request *request);
 
-/*
-** If the request of dp_plan() or dp_batch() has a half_width, sets its weight to the least whose
+/* If the request of dp_plan() or dp_batch() has a half_width, sets its weight to the least whose
 ** 95% half-width is at most this number. Call plan_weight() inside a transaction. Returns 1, or 0
-** with the error of the session set.
-*/
+** with the error of the session set. */
 int plan_weight(struct request *request, struct session *session);
 
-/*
-** Returns the part of the tier's delta_keys that the selection of private keys may use. Each
-** publication of the release uses this part anew.
-*/
+/* Returns the part of the tier's delta_keys that the selection of private keys may use. Each
+** publication of the release uses this part anew. */
 double numbers_selection_delta(const struct publication *publication);
 
-/*
-** Returns the threshold of the publication's tier. A private key is published there if its noisy
+/* Returns the threshold of the publication's tier. A private key is published there if its noisy
 ** count is at least the threshold. A bin of bounds shows rows if its noisy count is above the
-** threshold. `delta` is that of the selection of private keys.
-*/
+** threshold. `delta` is that of the selection of private keys. */
 double numbers_threshold(const struct publication *publication, double delta);
 
 /* What a release gives to one of its cross tables, or to the figure of one span of a series. */
@@ -542,82 +480,62 @@ struct part_width {
   double cost; /* of this part alone, with the same noise, divided by the cost of the release */
 };
 
-/*
-** For a release of cross tables, at the clock of the publication's tier: what each table gets.
+/* For a release of cross tables, at the clock of the publication's tier: what each table gets.
 ** `rows` is a public guess at the number of rows, or NaN. Returns 1, or 0 after setting the
-** ledger's error.
-*/
+** ledger's error. */
 int numbers_tables(const struct publication *publication, double rows, struct part_width *widths);
 
-/*
-** For a series, in the same way: what its noisiest period gets and, unless `total` is null, the
-** total of all periods. The guess is divided evenly among the periods.
-*/
+/* For a series, in the same way: what its noisiest period gets and, unless `total` is null, the
+** total of all periods. The guess is divided evenly among the periods. */
 int numbers_series(const struct publication *publication, double rows, struct part_width *period,
                    struct part_width *total);
 
-/*
-** Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
+/* Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
 ** for cross tables the largest, for a series that of the noisiest period. Returns NaN after setting
-** the ledger's error if memory runs out, as numbers_half_width() does.
-*/
+** the ledger's error if memory runs out, as numbers_half_width() does. */
 double numbers_stddev(const struct publication *publication);
 
-/*
-** Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. For
+/* Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. For
 ** cross tables and a series, `rows` is the number of all rows, and the result is the largest
-** half-width of a table or a period.
-*/
+** half-width of a table or a period. */
 double numbers_half_width(const struct publication *publication, double rows);
 
 /* ---- storing the values of a publication, and answering from them ---------------------------- */
 
-/*
-** Stores the publication and the values of a point, and sets the answer. If dp_mix() gave a kernel
+/* Stores the publication and the values of a point, and sets the answer. If dp_mix() gave a kernel
 ** for this tier, applies the kernel to the values first. Returns 1, or 0 after setting the ledger's
-** error.
-*/
+** error. */
 int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
 
-/*
-** Sets the answer from the values that are stored at a tier. Returns 1, or 0 after setting the
-** ledger's error.
-*/
+/* Sets the answer from the values that are stored at a tier. Returns 1, or 0 after setting the
+** ledger's error. */
 int values_read(struct publication *publication, const char *tier);
 
 /* ---- computing a number of a stored point again (stored_point.c) ----------------------------- */
 
-/*
-** Sets [*low, *high] to the interval that a number published at the publication's tier would have
+/* Sets [*low, *high] to the interval that a number published at the publication's tier would have
 ** with this confidence, computed from the stored point. The caller has set the session, the release
-** and the position. Returns 1, or 0 after setting the ledger's error.
-*/
+** and the position. Returns 1, or 0 after setting the ledger's error. */
 int interval_read(struct publication *publication, const char *key, int component,
                   double confidence, double *low, double *high);
 
-/*
-** Hands over the numbers of a statistic that is inside the release (mechanism/estimate.h), with
+/* Hands over the numbers of a statistic that is inside the release (mechanism/estimate.h), with
 ** their 95% intervals, computed from the stored point. The caller has set the same members. Returns
-** 1, or 0 after setting the ledger's error, or if take() returns 0.
-*/
+** 1, or 0 after setting the ledger's error, or if take() returns 0. */
 int inside_read(struct publication *publication, enum inside inside,
                 int (*take)(void *context, const struct ledger_value *value), void *context);
 
-/*
-** Does the same as interval_read() for a series, whose key may name any span of its published
+/* Does the same as interval_read() for a series, whose key may name any span of its published
 ** periods (periods.c). Ends the transaction of the caller before it computes, so that the ledger is
-** not locked.
-*/
+** not locked. */
 int interval_read_span(struct publication *publication, const char *key, double confidence,
                        double *low, double *high);
 
-/*
-** Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
+/* Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
 ** compares every publication with the stored point from which it was computed. Returns 'ok' or the
 ** first discrepancy, or null after setting the ledger's error. The caller calls sqlite3_free(). If
 ** the ledger is open for an audience (ledger/views.c), the discrepancy or error only says that
-** verification failed. Call session_verify() inside a transaction.
-*/
+** verification failed. Call session_verify() inside a transaction. */
 char *session_verify(struct session *session);
 
 /* Tells the ledger the properties of a mechanism. */
@@ -625,68 +543,52 @@ describe_mechanism mechanism_describe;
 
 /* ---- the steps of a release (publish.c) ------------------------------------------------------ */
 
-/*
-** Answers the request if the release is already published at this tier, or if the stored points are
+/* Answers the request if the release is already published at this tier, or if the stored points are
 ** enough to publish it there without reading data. Otherwise charges for the new release, or for
 ** the refinement, which draws a less noisy point of a stored release. Takes over the request's list
 ** of keys. The caller must call publish_clear() afterwards, even after an error. Returns 1, or 0
-** after setting the session's error.
-*/
+** after setting the session's error. */
 int publish_begin(struct publication *publication, struct session *session,
                   struct request *request);
 
-/*
-** Computes what the charge of the request needs and what takes long, while the ledger is not locked
+/* Computes what the charge of the request needs and what takes long, while the ledger is not locked
 ** (struct computation). publish_begin() calls this function itself. dp_batch() calls it for each
 ** request before its transaction begins, and deferred_forget() after the transaction. Returns 1, or
-** 0 after setting the session's error.
-*/
+** 0 after setting the session's error. */
 int publish_prepare(struct session *session, const struct request *request);
 
-/*
-** Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
-** or 0 after setting the session's error.
-*/
+/* Does the work of publish_begin() inside a transaction of the caller, for dp_batch(). Returns 1,
+** or 0 after setting the session's error. */
 int publish_enter(struct publication *publication, struct session *session,
                   struct request *request);
 
-/*
-** Draws from the totals, stores the result and sets the answer. If possible, the same commit also
+/* Draws from the totals, stores the result and sets the answer. If possible, the same commit also
 ** publishes the result at the outer tiers of the request, and the member `spread` becomes 1.
 ** Returns 1, or 0 after setting the session's error. After a failure, the release is marked as
-** failed.
-*/
+** failed. */
 int publish_finish(struct publication *publication, const struct totals *totals);
 
-/*
-** Marks the release as failed. A failed release is never replayed or diffused, and its charge
+/* Marks the release as failed. A failed release is never replayed or diffused, and its charge
 ** stays. If a refinement fails, nobody has seen a new value, so the release becomes 'released'
-** again and its earlier publications stay valid.
-*/
+** again and its earlier publications stay valid. */
 void publish_fail(struct publication *publication);
 
-/*
-** Plans a release inside the caller's transaction, which the caller must roll back. Makes the
+/* Plans a release inside the caller's transaction, which the caller must roll back. Makes the
 ** charge, so that the caller can read the charge from the ledger. Finishes the release as if all
 ** totals were 0, so that the next plan in the transaction can diffuse or refine the release.
-** Returns 1, or 0 after setting the ledger's error.
-*/
+** Returns 1, or 0 after setting the ledger's error. */
 int publish_plan(struct publication *publication, struct session *session, struct request *request);
 
-/*
-** Publishes a stored release at an outer tier without reading data. Implements dp_diffuse(), and
-** dp_mix() if `mixing` is not null. Returns 1, or 0 after setting the ledger's error.
-*/
+/* Publishes a stored release at an outer tier without reading data. Implements dp_diffuse(), and
+** dp_mix() if `mixing` is not null. Returns 1, or 0 after setting the ledger's error. */
 int publish_diffuse(struct publication *publication, struct session *session, const char *name,
                     const char *tier, const struct mixing *mixing);
 
-/*
-** Publishes a stored release at the publication's tier, inside a transaction: reads the answer that
+/* Publishes a stored release at the publication's tier, inside a transaction: reads the answer that
 ** the tier has, or publishes a point of the path there. With `may_refine`, begins to refine the
 ** release if the tier lies inside all points. The publication has its release, its tiers, and the
 ** mixing that dp_mix() applies to the numbers, if any. Returns 1, or 0 after setting the ledger's
-** error.
-*/
+** error. */
 int publish_replay(struct publication *publication, int may_refine);
 
 /* Empties the list of computations. */
@@ -694,9 +596,8 @@ void deferred_forget(struct session *session);
 
 /* ---- series (series.c) ----------------------------------------------------------------------- */
 
-/*
-** Draws a secret for the book of allowances, in hexadecimal. Null: no random bytes, or no memory.
-*/
+/* Draws a secret for the book of allowances, in hexadecimal. Null: no random bytes, or no
+** memory. */
 char *series_secret(void);
 
 /* What an append draws and computes for a tier that has a point. */
@@ -717,12 +618,10 @@ struct append {
   struct appended_tier *tiers; /* of the points; owned */
 };
 
-/*
-** Begins to append a series up to a period. If the period has been published already, sets the
+/* Begins to append a series up to a period. If the period has been published already, sets the
 ** answer (publication->answered). Otherwise sets publication->missing, and the caller counts the
 ** rows of these periods. Returns 1, or 0 after setting the session's error. The caller clears the
-** append and the publication in both cases.
-*/
+** append and the publication in both cases. */
 int series_begin(struct publication *publication, struct session *session, const char *name,
                  const char *period, struct append *append);
 void append_clear(struct append *append);
@@ -735,26 +634,20 @@ struct counting {
 int series_count(void *counting, struct identity unit, size_t count, const uint32_t *slots,
                  int128 *values);
 
-/*
-** Publishes the missing periods and sets the answer. Returns 1, or 0 with append->is_stale set, or
-** 0 after setting the session's error.
-*/
+/* Publishes the missing periods and sets the answer. Returns 1, or 0 with append->is_stale set, or
+** 0 after setting the session's error. */
 int series_finish(struct publication *publication, struct append *append);
 
-/*
-** Publishes a series at an outer tier, in a transaction of its own, after `publication` has charged
+/* Publishes a series at an outer tier, in a transaction of its own, after `publication` has charged
 ** and drawn with draws_only in a transaction that was rolled back, when `seal` was the last seal of
 ** the ledger. Computes the figures while the ledger is not locked. If the ledger has changed,
-** stores nothing and sets no answer. Returns 1, or 0 after setting the session's error.
-*/
+** stores nothing and sets no answer. Returns 1, or 0 after setting the session's error. */
 int series_publish(struct publication *publication, int64_t seal);
 
-/*
-** Reads the points of a series that is published at the publication's tier, and sets
+/* Reads the points of a series that is published at the publication's tier, and sets
 ** publication->grid and its clock. *values has the points of the appended periods; the caller frees
 ** them with sqlite3_free(). The publication has its session and tiers, and its release. Returns 1,
-** or 0 after setting the session's error.
-*/
+** or 0 after setting the session's error. */
 int series_points(struct publication *publication, int64_t **values);
 
 /* ---- bounds (bounds.c) ----------------------------------------------------------------------- */
@@ -772,41 +665,33 @@ struct bounds_cut {
   double low, high;
 };
 
-/*
-** Reads the counts of a release of bounds at a tier where it is published. Call it inside a
-** transaction. Returns 1, or 0 after setting the session's error.
-*/
+/* Reads the counts of a release of bounds at a tier where it is published. Call it inside a
+** transaction. Returns 1, or 0 after setting the session's error. */
 int bounds_counts_read(struct bounds_counts *counts, struct session *session, const char *name,
                        const char *tier);
 
 /* Returns the upper end of the sizes at a place of the list. */
 double bounds_size(int place);
 
-/*
-** Returns what a clip cuts off of units that lie within the bounds, by the idea of Fieller (1954).
+/* Returns what a clip cuts off of units that lie within the bounds, by the idea of Fieller (1954).
 ** The interval covers the noise of the counts, and that a value may lie anywhere between its two
-** powers of two.
-*/
+** powers of two. */
 struct bounds_cut bounds_cut(const struct bounds_counts *counts, double clip);
 
 /* ---- where published bounds may be used ------------------------------------------------------ */
 
-/*
-** Published bounds carry information. If another release takes its clip or its range from them,
+/* Published bounds carry information. If another release takes its clip or its range from them,
 ** this information reaches every tier at which that release is published, through the clip and the
 ** lattice. The bounds may therefore be used at the tier where they were published, and inside this
-** tier. An outer tier uses the bounds that dp_diffuse() published there.
-*/
+** tier. An outer tier uses the bounds that dp_diffuse() published there. */
 
-/*
-** Checks that `request` takes no parameter from `bounds` that the outermost tier of the request
+/* Checks that `request` takes no parameter from `bounds` that the outermost tier of the request
 ** does not see. `bounds` is a publication that has its answer. The function compares the parameter
 ** with the published ends, both without their signs. A parameter other than 0 counts as taken from
 ** an end if it equals an end that was published further in than the request's outermost tier. It
 ** does not count if it also equals an end that the outermost tier sees, or if it is the default. If
 ** `bounds` is of another kind, the function does nothing and returns 1. Otherwise returns 1, or 0
-** with an error. Call bounds_use_check() inside a transaction.
-*/
+** with an error. Call bounds_use_check() inside a transaction. */
 int bounds_use_check(const struct publication *bounds, const struct request *request);
 
 #endif

@@ -1,5 +1,4 @@
-/*
-** series.c: the life of a series, a release whose numbers arrive period by period. It is charged
+/* series.c: the life of a series, a release whose numbers arrive period by period. It is charged
 ** once, when it is declared (publish.c), and each append then publishes all missing periods up to
 ** one at every tier that has the series.
 **
@@ -10,8 +9,7 @@
 ** changed in the meantime, nothing is stored and the caller begins anew. Nothing of an append is
 ** stored before its transaction, and what it reads stays in memory.
 ** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py,
-** tests/release/test_long_series.py
-*/
+** tests/release/test_long_series.py */
 
 #include <stdlib.h>
 #include <string.h>
@@ -399,10 +397,8 @@ static int draw_first(const struct publication *publication, const struct append
   return drawn;
 }
 
-/*
-** Draws the points of the missing periods, from the innermost tier outward, and computes their
-** figures.
-*/
+/* Draws the points of the missing periods, from the innermost tier outward, and computes their
+** figures. */
 static int draw(struct publication *publication, struct append *append) {
   struct ledger *ledger = publication->session->ledger;
   const struct noise_law *noise = publication->definition.mechanism->noise;

@@ -1,8 +1,6 @@
-/*
-** stored_point.c: numbers computed again from a stored point: for dp_interval() at another
+/* stored_point.c: numbers computed again from a stored point: for dp_interval() at another
 ** confidence, for dp_parts, and for dp_verify(), which compares every stored value with them.
-** Tests: tests/ledger/test_edits.py, tests/mechanism/test_intervals.py
-*/
+** Tests: tests/ledger/test_edits.py, tests/mechanism/test_intervals.py */
 #include <math.h>
 #include <string.h>
 
@@ -13,10 +11,8 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- numbers of a stored point --------------------------------------------------------------- */
 
-/*
-** Computes numbers of the release from its point at the publication's tier. The caller calls
-** numbers_clear() and ledger_path_free(), to which the keys belong.
-*/
+/* Computes numbers of the release from its point at the publication's tier. The caller calls
+** numbers_clear() and ledger_path_free(), to which the keys belong. */
 static int read_point(struct publication *publication, double confidence, enum inside inside,
                       struct numbers *numbers, struct ledger_path *path) {
   struct ledger *ledger = publication->session->ledger;

@@ -1,7 +1,5 @@
-/*
-** export.c: export_write(). sql/reporting.md explains the exported file to its readers.
-** Tests: tests/report/test_export.py
-*/
+/* export.c: export_write(). sql/reporting.md explains the exported file to its readers.
+** Tests: tests/report/test_export.py */
 #include <stdint.h>
 
 #include "noise/entropy.h"
@@ -10,11 +8,9 @@
 
 SQLITE_EXTENSION_INIT3
 
-/*
-** The table handover.value joins dp_value and dp_publication by the name of the release and the
+/* The table handover.value joins dp_value and dp_publication by the name of the release and the
 ** tier. The name identifies one release, because the facts have no values and no publications of
-** discarded releases, and all other releases have different names.
-*/
+** discarded releases, and all other releases have different names. */
 static const char tables_sql[] =
     "BEGIN;"
     "CREATE TABLE handover.value(\n"

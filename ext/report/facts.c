@@ -1,8 +1,6 @@
-/*
-** facts.c: the facts of an audience (report.h), and the SQL functions that find the period in the
+/* facts.c: the facts of an audience (report.h), and the SQL functions that find the period in the
 ** name of a release.
-** Tests: tests/report/test_report.py, tests/report/test_release_series.py
-*/
+** Tests: tests/report/test_report.py, tests/report/test_release_series.py */
 #include <string.h>
 
 #include "base/own_connection.h"
@@ -81,11 +79,9 @@ static int take_spending(void *context, const struct ledger_spending *spending) 
   return sqlite3_reset(insert) == SQLITE_OK && rc == SQLITE_DONE;
 }
 
-/*
-** Rounds a share of a budget up, and keeps four digits. The exact share that a model has spent
+/* Rounds a share of a budget up, and keeps four digits. The exact share that a model has spent
 ** would reveal the rate (the privacy cost, ledger/accountant.h) of the tier where the model was
-** drawn (ledger/views.c).
-*/
+** drawn (ledger/views.c). */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
 /* Copies the spending of all tiers in the facts. copy_table() must have copied dp_tier before. */
@@ -116,10 +112,8 @@ static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
   static const char tables[] =
       "CREATE TABLE certificate(document TEXT NOT NULL);"
       "CREATE TABLE spending(tier TEXT NOT NULL, period TEXT, day TEXT NOT NULL, share REAL)";
-  /*
-  ** The figures that a release with the same name has replaced: those of discarded releases. The
-  ** certificate has the discarded releases that the audience has seen.
-  */
+  /* The figures that a release with the same name has replaced: those of discarded releases. The
+  ** certificate has the discarded releases that the audience has seen. */
   static const char corrected[] =
       "CREATE TABLE corrected AS SELECT json_extract(r.value, '$.name') AS release,"
       " substr(max(json_extract(p.value, '$.published_at')), 1, 10) AS day"
@@ -136,8 +130,7 @@ static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
 
 /* ---- the releases of a series ---------------------------------------------------------------- */
 
-/*
-** Releases that ask one question about different periods are found by their names. A period is the
+/* Releases that ask one question about different periods are found by their names. A period is the
 ** first year, quarter, month, week or day in a name: 2025, 2025-Q1, 2025-01, 2025-W07 or
 ** 2025-01-31.
 **
@@ -146,8 +139,7 @@ static int fill(sqlite3 *facts, struct ledger *ledger, const char *certificate,
 **   series_period(name)   the period, or NULL for a name without a period
 **   series_at(name)       a number that grows by 1 from one period to the next (for weeks and
 **                         days: by at least 1), or NULL for a name without a period
-**   series_question(sql)  the text with 0 in the place of each run of digits
-*/
+**   series_question(sql)  the text with 0 in the place of each run of digits */
 
 /* ---- the period in a name -------------------------------------------------------------------- */
 
@@ -175,10 +167,8 @@ static int digits_read(const char *text, int count, int low, int high) {
   return number >= low && number <= high ? number : -1;
 }
 
-/*
-** Returns the period that begins at this place of the name. The form is 0 if no period begins
-** there.
-*/
+/* Returns the period that begins at this place of the name. The form is 0 if no period begins
+** there. */
 static struct period period_read(const char *name, int start) {
   struct period found = {start, start + 4, 'Y', 0};
   const char *rest = name + start;
@@ -235,10 +225,8 @@ static int is_one_of(char c, const char *list) {
   return c && strchr(list, c);
 }
 
-/*
-** The title is the name without the period, without the punctuation around the period, and without
-** a pair of brackets that held only the period.
-*/
+/* The title is the name without the period, without the punctuation around the period, and without
+** a pair of brackets that held only the period. */
 static void series_title(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   static const char punctuation[] = " -_:,/";

@@ -1,8 +1,6 @@
-/*
-** page.c: page_write(). page.sql makes the tables of a page from the facts, and page.html is the
+/* page.c: page_write(). page.sql makes the tables of a page from the facts, and page.html is the
 ** template that they fill. This file has the SQL functions that page.sql needs.
-** Tests: tests/report/test_report.py
-*/
+** Tests: tests/report/test_report.py */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,14 +57,13 @@ static void one_in(sqlite3_context *context, int argc, sqlite3_value **argv) {
   if (!text) sqlite3_result_error_nomem(context);
 }
 
-/*
-** guess(epsilon, delta): suppose that two neighbouring data sets are equally likely, and that
+/* guess(epsilon, delta): suppose that two neighbouring data sets are equally likely, and that
 ** somebody guesses from the releases which of the two was used. A bound on how many of 100 such
 ** guesses are right: 100 (e^epsilon + delta) / (1 + e^epsilon), rounded up to two decimals, or to
 ** more (at most eight) if the number would otherwise be 100. (Kairouz, Oh and Viswanath 2015,
 ** Theorem 2.1: two linear inequalities bound the probabilities of a wrong guess under each of the
-** two data sets. The sum of the two probabilities is least where both inequalities are equalities.)
-*/
+** two data sets. The sum of the two probabilities is least where both inequalities are
+** equalities.) */
 static void guess(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   double epsilon = sqlite3_value_double(argv[0]), delta = sqlite3_value_double(argv[1]);
@@ -78,10 +75,8 @@ static void guess(sqlite3_context *context, int argc, sqlite3_value **argv) {
   result_number(context, fmin(cases, 100), 10);
 }
 
-/*
-** scale_low(low, high), scale_high(low, high): the ends of a scale that contains [low, high] and
-** ends at round numbers; NULL if there is no such scale
-*/
+/* scale_low(low, high), scale_high(low, high): the ends of a scale that contains [low, high] and
+** ends at round numbers; NULL if there is no such scale */
 static void scale(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   double low = sqlite3_value_double(argv[0]), high = sqlite3_value_double(argv[1]);

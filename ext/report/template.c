@@ -1,5 +1,4 @@
-/*
-** template.c: template_fill(), which writes the rows of a database into a text.
+/* template.c: template_fill(), which writes the rows of a database into a text.
 **
 **   {{name}}                 the column `name` of the innermost row that has it, escaped for HTML
 **   {{&name}}                the same as it is
@@ -11,8 +10,7 @@
 **
 ** The rows of a table come in the order in which they were inserted. Anything else that a template
 ** names is an error.
-** Tests: tests/report/test_template.py
-*/
+** Tests: tests/report/test_template.py */
 #include <string.h>
 
 #include "report/report.h"

@@ -1,9 +1,7 @@
-/*
-** allowance.c: see allowance.h. The entries are one array, in the order in which the units came
+/* allowance.c: see allowance.h. The entries are one array, in the order in which the units came
 ** first, and a table has the number of each name. A name is a hash already, so the table needs no
 ** secret.
-** Tests: tests/release/test_series_neighbours.py, tests/sums/test_identity.c
-*/
+** Tests: tests/release/test_series_neighbours.py, tests/sums/test_identity.c */
 #include "sums/allowance.h"
 
 #include <sodium.h>
@@ -17,10 +15,8 @@
 
 #define NAME  16 /* bytes of the name of a unit */
 #define FLAGS 62 /* the bit of the first flag */
-/*
-** What a unit has spent is rounded up in each of at most 4096 periods. A vector that does not fit
-** for this alone is not cut down.
-*/
+/* What a unit has spent is rounded up in each of at most 4096 periods. A vector that does not fit
+** for this alone is not cut down. */
 #define ROUNDINGS 4096
 #define SPENT     (((uint64_t)1 << FLAGS) - 1)
 
@@ -118,10 +114,8 @@ const unsigned char *allowances_bytes(const struct allowances *book, size_t firs
 
 /* ---- spending -------------------------------------------------------------------------------- */
 
-/*
-** Returns the norm of the first `end` components of each cell, rounded up, if it is at most `most`,
-** which is below 2^62. Otherwise returns -1. The comparison is exact.
-*/
+/* Returns the norm of the first `end` components of each cell, rounded up, if it is at most `most`,
+** which is below 2^62. Otherwise returns -1. The comparison is exact. */
 static int64_t norm_up_to(const int128 *values, size_t cells, const struct layout *shape, int end,
                           int64_t most) {
   uint128 sum = 0, limit = shape->is_l1 ? (uint128)most : (uint128)most * (uint128)most;
@@ -137,11 +131,10 @@ static int64_t norm_up_to(const int128 *values, size_t cells, const struct layou
   return layout_root_up(sum);
 }
 
-/*
-** Returns what a vector takes of the allowance, or -1 if this is more than is left: the larger of
+/* Returns what a vector takes of the allowance, or -1 if this is more than is left: the larger of
 ** its norm and of its rows, as a share of the rows that a release may have. Otherwise rows in the
-** middle of the range of an average, whose vectors are short, would count more often than others.
-*/
+** middle of the range of an average, whose vectors are short, would count more often than
+** others. */
 static int64_t price(const int128 *values, size_t cells, const struct layout *shape,
                      const struct block *block) {
   int64_t norm = norm_up_to(values, cells, shape, block->end, block->reach);

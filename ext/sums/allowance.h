@@ -1,5 +1,4 @@
-/*
-** allowance.h: the book of a series: what each unit has counted so far, from period to period.
+/* allowance.h: the book of a series: what each unit has counted so far, from period to period.
 **
 ** A unit may count a norm of at most B (the reach) in all periods together. Its entry has the norm
 ** that it has counted, rounded up, so that nothing that happens to its rows between two periods can
@@ -11,8 +10,7 @@
 **       B, whatever rows the unit has at each time. For averages the same holds for its rows and
 **       `clip` rows, so that no value makes a unit count more often.
 **   A2  In a period, the whole vector of a unit counts as long as it fits. Otherwise clip_block()
-**       scales it down to what is left.
-*/
+**       scales it down to what is left. */
 #ifndef DIFFUSE_SUMS_ALLOWANCE_H
 #define DIFFUSE_SUMS_ALLOWANCE_H
 
@@ -33,10 +31,8 @@ struct allowances;
 struct allowances *allowances_open(const unsigned char secret[ALLOWANCE_SECRET], int64_t reach);
 void allowances_close(struct allowances *book);
 
-/*
-** Adds entries that allowances_bytes() has returned. Returns 1, 0 if they cannot come from it, or
-** -1 if memory runs out.
-*/
+/* Adds entries that allowances_bytes() has returned. Returns 1, 0 if they cannot come from it, or
+** -1 if memory runs out. */
 int allowances_load(struct allowances *book, const unsigned char *bytes, size_t size);
 
 size_t allowances_count(const struct allowances *book);
@@ -44,11 +40,9 @@ size_t allowances_count(const struct allowances *book);
 /* Returns the bytes of the entries from number `first` on. They follow each other in memory. */
 const unsigned char *allowances_bytes(const struct allowances *book, size_t first);
 
-/*
-** Clips the vector of a unit in one period to what is left of its allowance, and spends it. The
+/* Clips the vector of a unit in one period to what is left of its allowance, and spends it. The
 ** vector has `cells` times shape->components values. Sets *first to the facts that are new in this
-** period. Returns 1, or 0 if memory runs out.
-*/
+** period. Returns 1, or 0 if memory runs out. */
 int allowances_spend(struct allowances *book, const struct layout *shape, struct identity unit,
                      int128 *values, size_t cells, int *first);
 

@@ -1,7 +1,5 @@
-/*
-** cross_sums.c: see cross_sums.h.
-** Tests: tests/sums/test_cross_sums.c, tests/mechanism/test_cross_tables.py
-*/
+/* cross_sums.c: see cross_sums.h.
+** Tests: tests/sums/test_cross_sums.c, tests/mechanism/test_cross_tables.py */
 #include "sums/cross_sums.h"
 
 #include <limits.h>
@@ -142,12 +140,10 @@ static void set_order(struct cross_sums *tables) {
   tables->has_order = 1;
 }
 
-/*
-** Adds up the unit's values in the cells of one table. Afterwards places[i].cell is cell i, and
+/* Adds up the unit's values in the cells of one table. Afterwards places[i].cell is cell i, and
 ** `sums` holds its sums. Returns the number of cells. The additions saturate in the order of the
 ** cells of the full table. Sums of rows are far from the limit, but sums from the state of a shard
-** can reach it.
-*/
+** can reach it. */
 static size_t project(struct cross_sums *tables, const struct cross_table *table) {
   const struct ways *ways = tables->shape->ways;
   size_t components = (size_t)tables->shape->components, used = 0;
@@ -174,14 +170,12 @@ static size_t project(struct cross_sums *tables, const struct cross_table *table
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/*
-** Two rows in cells that agree in the attributes D meet in the measured tables inside D. With W(D)
+/* Two rows in cells that agree in the attributes D meet in the measured tables inside D. With W(D)
 ** the sum of the squared multipliers of these tables,
 **
 **     |v|^2 = sum over all pairs i, j of the unit's cells of W(D_ij) <values_i, values_j>
 **
-** which is the fast way for units with few cells. Otherwise the tables are added up one by one.
-*/
+** which is the fast way for units with few cells. Otherwise the tables are added up one by one. */
 
 /* Returns whether the sum over pairs can be computed for the first `end` components. */
 static int are_few(const struct cross_sums *tables, int end) {
@@ -271,10 +265,8 @@ static double norm_of_tables(struct cross_sums *tables, int end) {
   return shape->is_l1 ? sum : sqrt(sum);
 }
 
-/*
-** Returns whether the first `end` components of v have a norm of at most `reach` < 2^54, exactly.
-** If not, sets *norm to this norm, with rounding errors.
-*/
+/* Returns whether the first `end` components of v have a norm of at most `reach` < 2^54, exactly.
+** If not, sets *norm to this norm, with rounding errors. */
 static int fits(struct cross_sums *tables, int end, int64_t reach, double *norm) {
   if (are_few(tables, end)) {
     uint128 square = square_of_pairs(tables, end);
@@ -289,11 +281,9 @@ static int fits(struct cross_sums *tables, int end, int64_t reach, double *norm)
 
 /* ---- clipping -------------------------------------------------------------------------------- */
 
-/*
-** Multiplies all values by a factor in [0, 1] and truncates. For means, also clamps each sum to
+/* Multiplies all values by a factor in [0, 1] and truncates. For means, also clamps each sum to
 ** twice its count (each row adds 1/2 to the count and at most 1 to the sum): truncation may have
-** taken more from the count, and every pair of count and sum must stay in its cone (layout.h).
-*/
+** taken more from the count, and every pair of count and sum must stay in its cone (layout.h). */
 static void scale(struct cross_sums *tables, double factor) {
   const struct layout *shape = tables->shape;
   size_t components = (size_t)shape->components;
@@ -305,12 +295,10 @@ static void scale(struct cross_sums *tables, double factor) {
   }
 }
 
-/*
-** Scales the unit until its first `end` components fit. Where values have both signs, truncation
+/* Scales the unit until its first `end` components fit. Where values have both signs, truncation
 ** can make a sum longer, each value by less than 1, or for means by less than 3. So the later
 ** rounds aim at less, down to a norm that fits after any truncation. After MOST_ROUNDS rounds the
-** loop scales by 0, so that it ends whatever the rounding errors are.
-*/
+** loop scales by 0, so that it ends whatever the rounding errors are. */
 static int shrink(struct cross_sums *tables, int end, int64_t reach) {
   double most = 4.0 * (double)ways_sum(tables->shape->ways) * (double)tables->count, norm;
   int round = 0;

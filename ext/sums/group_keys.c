@@ -1,13 +1,11 @@
-/*
-** group_keys.c: see group_keys.h.
+/* group_keys.c: see group_keys.h.
 **
 ** The tables `integers` and `others` map identities to cells. They contain two sorts of identities:
 ** those of keys in rows, and those of names. A name is the published text of a key. The integer 5,
 ** the real 5.0 and the text '5' share the name '5' and therefore one cell. An identity of a key in
 ** a row never equals an identity of a name. The cell of a key in a row therefore depends on the
 ** key's value alone, whatever other keys there are.
-** Tests: tests/mechanism/test_groups.py
-*/
+** Tests: tests/mechanism/test_groups.py */
 #include "sums/group_keys.h"
 
 #include <stdatomic.h>
@@ -40,10 +38,8 @@ static inline int is_small(struct identity key) {
   return key.kind == IDENTITY_INTEGER && key.low < GROUP_KEYS_SMALL;
 }
 
-/*
-** Stores the number of a key's cell. A unit table adds up all numbers of one key; here each key is
-** entered only once, so its total is the number of the cell. Returns 0 if memory runs out.
-*/
+/* Stores the number of a key's cell. A unit table adds up all numbers of one key; here each key is
+** entered only once, so its total is the number of the cell. Returns 0 if memory runs out. */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
   if (is_small(key)) {
     cells->small[key.low] = cell;
@@ -115,10 +111,8 @@ int group_keys_find(const struct group_keys *cells, struct identity key) {
   return unit_table_get(table, key, &cell) ? (int)cell : CELL_NEW;
 }
 
-/*
-** Returns the note of a short text without its cell. Notes of different texts differ. The size is
-** stored plus 1, so that no text has an empty note.
-*/
+/* Returns the note of a short text without its cell. Notes of different texts differ. The size is
+** stored plus 1, so that no text has an empty note. */
 static struct note note_of(const unsigned char *bytes, size_t size) {
   struct note note = {0, 0, (int)size + 1, 0};
   if (size >= 8) {

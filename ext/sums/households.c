@@ -1,7 +1,5 @@
-/*
-** households.c: see households.h.
-** Tests: tests/sums/test_households.c, tests/sums/test_within_neighbours.py
-*/
+/* households.c: see households.h.
+** Tests: tests/sums/test_households.c, tests/sums/test_within_neighbours.py */
 #include "sums/households.h"
 
 #include <stdlib.h>
@@ -10,12 +8,10 @@
 
 /* ---- numbers of identities ------------------------------------------------------------------- */
 
-/*
-** A map from identities to numbers. Units are mostly numbered one after the other, so an array has
+/* A map from identities to numbers. Units are mostly numbered one after the other, so an array has
 ** a place for each integer from the first one, `origin`. It is at most 2 SPARSE times as long as
 ** there are identities, or FIRST entries long. All other identities are in a hash table with linear
-** probing, at most three quarters full.
-*/
+** probing, at most three quarters full. */
 #define SPARSE 4
 #define FIRST  ((size_t)1 << 10)
 
@@ -195,10 +191,8 @@ static int is_over(const struct wide *sum, uint128 limit) {
   return sum->high > 0 || sum->low > limit;
 }
 
-/*
-** Returns floor(root of x) + 1. If x has more than 126 bits, returns a larger number, by less than
-** one part in 2^60.
-*/
+/* Returns floor(root of x) + 1. If x has more than 126 bits, returns a larger number, by less than
+** one part in 2^60. */
 static uint128 root_above(struct wide x) {
   int halvings = 0, rest = 0;
   while (is_over(&x, ((uint128)1 << 126) - 1)) {

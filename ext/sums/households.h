@@ -1,5 +1,4 @@
-/*
-** households.h: the wider units of a ledger, such as households, and how much one of them may
+/* households.h: the wider units of a ledger, such as households, and how much one of them may
 ** count.
 **
 ** Every unit, such as a person, belongs to one household, or is a household of its own. What the
@@ -21,8 +20,7 @@
 ** B + 2 (1 + sqrt(d)) fine steps, and a household's point is at most `reach` long.
 **
 ** The table of persons is filled before the sums of a release are added up. Then several threads
-** may read it.
-*/
+** may read it. */
 #ifndef DIFFUSE_SUMS_HOUSEHOLDS_H
 #define DIFFUSE_SUMS_HOUSEHOLDS_H
 
@@ -39,17 +37,13 @@
 
 struct households;
 
-/*
-** Makes an empty table for identities of units and households that were made with this secret.
-** Returns null if memory runs out.
-*/
+/* Makes an empty table for identities of units and households that were made with this secret.
+** Returns null if memory runs out. */
 struct households *households_open(const struct secret *secret);
 void households_close(struct households *households); /* `households` may be null */
 
-/*
-** Notes the household of a person. If a person is noted twice, the first household counts. Returns
-** 1, or 0 if memory runs out.
-*/
+/* Notes the household of a person. If a person is noted twice, the first household counts. Returns
+** 1, or 0 if memory runs out. */
 int households_put(struct households *households, struct identity person,
                    struct identity household);
 
@@ -62,10 +56,8 @@ expect_unit households_expect; /* the context is a struct households */
 /* The numbers of households are 0 ... households_count() - 1. */
 size_t households_count(const struct households *households);
 
-/*
-** Moves a household's sum as H1 and H2 say. `is_far` says that the box is the large one. The
-** caller's values are within +-2^125, and reach < 2^54. Returns whether a value changed.
-*/
+/* Moves a household's sum as H1 and H2 say. `is_far` says that the box is the large one. The
+** caller's values are within +-2^125, and reach < 2^54. Returns whether a value changed. */
 #define HOUSEHOLD_FAR 18
 int household_project(int128 *values, size_t count, int64_t reach, int is_far);
 

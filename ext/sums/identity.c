@@ -25,10 +25,8 @@ struct identity identity_real(double value) {
 
 /* ---- long texts, and states ------------------------------------------------------------------ */
 
-/*
-** Returns 128 bits of the SHA-256 of the secret's key (unless `secret` is null) and the bytes. The
-** result does not depend on the byte order of the machine.
-*/
+/* Returns 128 bits of the SHA-256 of the secret's key (unless `secret` is null) and the bytes. The
+** result does not depend on the byte order of the machine. */
 static struct identity long_hash(const struct secret *secret, const void *bytes, size_t size) {
   crypto_hash_sha256_state state;
   uint8_t digest[crypto_hash_sha256_BYTES];
@@ -48,8 +46,7 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 
 /* ---- short texts ----------------------------------------------------------------------------- */
 
-/*
-** Multilinear hashing (Lemire and Kaser 2014, "Strongly universal string hashing is fast"). The
+/* Multilinear hashing (Lemire and Kaser 2014, "Strongly universal string hashing is fast"). The
 ** words m_1, m_2, ... of a text give the top 128 bits of
 **
 **     H = k_0 + k_1 m_1 + k_2 m_2 + ...   modulo 2^192
@@ -59,8 +56,7 @@ static struct identity long_hash(const struct secret *secret, const void *bytes,
 ** is uniform. The texts differ in some word m_i. The difference d of this word is 2^t times an odd
 ** number, with t <= 63. Given H and every other k_j, the product k_i d is uniform on the multiples
 ** of 2^t. The top 128 bits of H' are therefore uniform, given H. Any 126 of these bits are equal in
-** H and H' with probability exactly 2^-126.
-*/
+** H and H' with probability exactly 2^-126. */
 struct multilinear {
   /* Words of H, each with its carries in the upper 64 bits: at most 100 terms overflow nothing. */
   uint128 sum[3];
@@ -92,11 +88,9 @@ static inline uint64_t short_word(const unsigned char *bytes, size_t size) {
   return size ? (uint64_t)bytes[0] << 16 | (uint64_t)bytes[size / 2] << 8 | bytes[size - 1] : 0;
 }
 
-/*
-** The first word of the hash is the size of the text. The last word holds the last 8 bytes of the
+/* The first word of the hash is the size of the text. The last word holds the last 8 bytes of the
 ** text and may overlap the word before it. Texts of different sizes differ in the first word.
-** Different texts of one size differ in a later word.
-*/
+** Different texts of one size differ in a later word. */
 static struct identity short_hash(const struct secret *secret, const unsigned char *bytes,
                                   size_t size) {
   int at = SECRET_HASH;
@@ -114,10 +108,8 @@ static struct identity short_hash(const struct secret *secret, const unsigned ch
 
 /* ---- identities ------------------------------------------------------------------------------ */
 
-/*
-** Makes an identity of 126 bits of a hash and the two upper bits of `what`: HASHED for a value of a
-** row and not for a name, TEXT for a text or a name and not for a blob.
-*/
+/* Makes an identity of 126 bits of a hash and the two upper bits of `what`: HASHED for a value of a
+** row and not for a name, TEXT for a text or a name and not for a blob. */
 static struct identity hashed(const struct secret *secret, const void *bytes, size_t size,
                               uint64_t what) {
   struct identity hash = size > IDENTITY_SHORT || !secret ? long_hash(secret, bytes, size)

@@ -1,5 +1,4 @@
-/*
-** identity.h: privacy units and group keys as identities of 128 bits.
+/* identity.h: privacy units and group keys as identities of 128 bits.
 **
 ** Equal numbers share one identity (1 and 1.0, 0.0 and -0.0). All NULLs share one identity too.
 ** Texts and blobs are compared byte for byte, whatever the collation of a column is. The identity
@@ -17,8 +16,7 @@
 **     purpose. A person who can choose the names of units can find two names with one identity in
 **     about 2^63 trials. These two units would then count as one unit.
 **
-** The secret also prevents anybody from choosing texts that collide in a hash table.
-*/
+** The secret also prevents anybody from choosing texts that collide in a hash table. */
 #ifndef DIFFUSE_SUMS_IDENTITY_H
 #define DIFFUSE_SUMS_IDENTITY_H
 
@@ -32,11 +30,9 @@ struct identity {
   uint64_t kind, low; /* kind 0 marks an empty slot of a table */
 };
 
-/*
-** The words of 64 bits of a secret: 3 for identity_mix(), 4 that are hashed before a long text, and
+/* The words of 64 bits of a secret: 3 for identity_mix(), 4 that are hashed before a long text, and
 ** for the hash of a short text 3 for each of its words, for its size and for the constant k_0
-** (identity.c).
-*/
+** (identity.c). */
 #define IDENTITY_SHORT 240 /* longest text, in bytes, that is hashed by sums of products */
 #define SECRET_KEY     3
 #define SECRET_HASH    7
@@ -60,20 +56,16 @@ static inline struct identity identity_integer(int64_t value) {
 }
 
 struct identity identity_real(double value);
-/*
-** Returns the identity of a text or a blob. If `secret` is null, the identity is the same in every
-** database. Shard states need such identities.
-*/
+/* Returns the identity of a text or a blob. If `secret` is null, the identity is the same in every
+** database. Shard states need such identities. */
 struct identity identity_bytes(const struct secret *secret, const void *bytes, size_t size,
                                int is_text);
 
 /* Returns whether 128 bits that were read from a state can be the identity of a row's value. */
 int identity_is_somebody(struct identity identity);
 
-/*
-** Returns the identity of a name. The result never equals the identity of a row's value, whatever
-** the bytes of the name are.
-*/
+/* Returns the identity of a name. The result never equals the identity of a row's value, whatever
+** the bytes of the name are. */
 struct identity identity_name(const struct secret *secret, const char *name);
 
 static inline int identity_same(struct identity a, struct identity b) {
@@ -86,11 +78,9 @@ static inline uint64_t secret_word(const struct secret *secret, int at) {
   return word;
 }
 
-/*
-** Returns a place in a hash table: 64 bits that depend on an identity, a number and the secret. The
+/* Returns a place in a hash table: 64 bits that depend on an identity, a number and the secret. The
 ** two halves of a product of two words are combined, and multiplied by a constant from the golden
-** ratio, so that low bits also affect high bits.
-*/
+** ratio, so that low bits also affect high bits. */
 static inline uint64_t identity_mix(const struct secret *secret, struct identity identity,
                                     uint64_t number) {
   uint64_t a = identity.low ^ secret_word(secret, 0);

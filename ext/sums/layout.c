@@ -1,8 +1,6 @@
-/*
-** layout.c: see layout.h.
+/* layout.c: see layout.h.
 ** Tests: tests/sums/test_layout.c, tests/sums/test_clip.c, tests/sums/test_vectors_input.py,
-** tests/sums/test_within_neighbours.py, tests/mechanism/test_cross_tables.py
-*/
+** tests/sums/test_within_neighbours.py, tests/mechanism/test_cross_tables.py */
 #include "sums/layout.h"
 
 #include <math.h>
@@ -62,13 +60,11 @@ static double height_of(const struct layout *shape) {
   return shape->is_l1 ? shape->tree.levels : sqrt(shape->tree.levels);
 }
 
-/*
-** Returns the factor w of the component that counts. For a mean of d numbers in the sum norm, the
+/* Returns the factor w of the component that counts. For a mean of d numbers in the sum norm, the
 ** sum of the variances of all coordinates is at worst (d + 1/w^2) times the variance of one
 ** coordinate. The standard deviation of the noise is proportional to 1 + w. The sum of the
 ** variances is therefore proportional to (1 + w)^2 (d + 1/w^2), which is least at w = d^(-1/3). The
-** function rounds this w to a power of two, which is the same on every machine.
-*/
+** function rounds this w to a power of two, which is the same on every machine. */
 static double count_factor_of(const struct layout *shape, const struct contribution *question) {
   const struct family *family = question->family;
   double factor = family->count_factor;
@@ -114,11 +110,9 @@ static void add_block(struct layout *shape, int first, int end, double norm, dou
   shape->blocks[shape->block_count++] = (struct block){first, end, end, reach, reach, spread};
 }
 
-/*
-** The blocks of a mean of vectors in the sum norm: clip_vector() first scales count and vector by
+/* The blocks of a mean of vectors in the sum norm: clip_vector() first scales count and vector by
 ** one factor until the count fits, and then the vector alone. The spread of the count is 1, because
-** two counts between 0 and the bound are at most the bound apart.
-*/
+** two counts between 0 and the bound are at most the bound apart. */
 static void make_ratio_blocks(struct layout *shape, const struct contribution *question) {
   int64_t count = shape->count_steps, any = INT64_MAX >> 1;
   shape->blocks[shape->block_count++] = (struct block){0, 1, shape->components, count, any, 1};
@@ -132,10 +126,8 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
     make_ratio_blocks(shape, question);
     return;
   }
-  /*
-  ** Block 0 is the count that selects keys, if there is one. The last block holds the sums. In
-  ** histograms and trees this count is no component of a bin, so both blocks begin at 0.
-  */
+  /* Block 0 is the count that selects keys, if there is one. The last block holds the sums. In
+  ** histograms and trees this count is no component of a bin, so both blocks begin at 0. */
   if (shape->selects) add_block(shape, 0, 1, shape->count_factor, family->is_l1 ? 2 : COUNT_SPREAD);
   int first = family->has_bins ? 0 : shape->selects;
   add_block(shape, first, shape->components, norm_of(shape, question), family->spread);
@@ -151,25 +143,21 @@ static void make_blocks(struct layout *shape, const struct contribution *questio
   if (shape->tree.levels && !family->is_l1) block->lead_reach = block->reach += 2;
 }
 
-/*
-** Returns the largest distance of two units of a mean of vectors in the sum norm. A unit without
+/* Returns the largest distance of two units of a mean of vectors in the sum norm. A unit without
 ** rows is 0. The count of any other unit is a multiple of w = count_steps before it is clipped to
 ** w. The vector of each row has at most the norm R, so only the bound of the count scales the
 ** count. Each round of clip_vector() multiplies the count by at least 1 - 2^-29 of what would be w,
 ** and truncates it, so after all rounds it is at least w (1 - 2^-25) - 8, or the whole vector is 0.
 ** So two units differ by at most w + R if one of them is 0, and otherwise by at most 2 R and the
-** slack of the count.
-*/
+** slack of the count. */
 static uint64_t ratio_replaced(const struct layout *shape) {
   uint64_t count = (uint64_t)shape->count_steps, vector = (uint64_t)shape->blocks[1].lead_reach;
   uint64_t both = 2 * vector + (count >> 25) + 8;
   return both > count + vector ? both : count + vector;
 }
 
-/*
-** Each component is in the leading part of exactly one block, so the distance in the sum norm is a
-** sum over the leading parts, exactly.
-*/
+/* Each component is in the leading part of exactly one block, so the distance in the sum norm is a
+** sum over the leading parts, exactly. */
 static uint64_t sum_distance_of(const struct layout *shape, int replace) {
   uint64_t sum = 0;
   if (replace && shape->family->is_l1 && shape->family->is_ratio) return ratio_replaced(shape);
@@ -180,10 +168,8 @@ static uint64_t sum_distance_of(const struct layout *shape, int replace) {
   return sum;
 }
 
-/*
-** The root of the sum of the squared distances in the blocks, rounded up. The margins cover the
-** rounding errors.
-*/
+/* The root of the sum of the squared distances in the blocks, rounded up. The margins cover the
+** rounding errors. */
 static uint64_t distance_of(const struct layout *shape, int replace) {
   if (shape->is_l1) return sum_distance_of(shape, replace);
   double sum = 0;
@@ -209,10 +195,8 @@ static uint64_t distance_of(const struct layout *shape, int replace) {
 #define DIAGNOSE_PART    (5.0 / 16) /* sqrt(1 + (5/16)^2) = 1.0477 */
 #define DIAGNOSE_PART_L1 (3.0 / 64) /* 1 + 3/64 = 1.0469 */
 
-/*
-** Returns the largest sum of magnitudes of a unit after clipping, or 0 if the release is no total
-** whose units tell their sizes. With private keys, nobody knows which rows a total has.
-*/
+/* Returns the largest sum of magnitudes of a unit after clipping, or 0 if the release is no total
+** whose units tell their sizes. With private keys, nobody knows which rows a total has. */
 static double most_of(const struct layout *shape, int by_unit) {
   const struct family *family = shape->family;
   if (!family->is_linear || shape->max_groups) return 0;
@@ -231,10 +215,8 @@ static double most_of(const struct layout *shape, int by_unit) {
   return shape->each ? fmin(most, (double)shape->each * touched) : most;
 }
 
-/*
-** The same if households are protected, too. All coordinates may change when one unit goes, because
-** those of its household are scaled by another factor.
-*/
+/* The same if households are protected, too. All coordinates may change when one unit goes, because
+** those of its household are scaled by another factor. */
 static void add_wide_diagnoses(struct layout *shape, const struct contribution *question,
                                double most) {
   double distance = (double)shape->distance, parts = most > 0 ? 2 : 1;
@@ -250,11 +232,9 @@ static void add_wide_diagnoses(struct layout *shape, const struct contribution *
   shape->distance = (uint64_t)ceil(sqrt(sum) * (1 + 0x1p-50)) + 1;
 }
 
-/*
-** Adds the two counts of units and the ladder to the layout (layout.h). Under 'replace', a unit can
+/* Adds the two counts of units and the ladder to the layout (layout.h). Under 'replace', a unit can
 ** move from one count to the other, so that both counts change. On the ladder, a unit is at two
-** rungs.
-*/
+** rungs. */
 static void add_diagnoses(struct layout *shape, const struct contribution *question, int by_unit,
                           int replace) {
   double most = most_of(shape, by_unit);
@@ -290,11 +270,9 @@ static uint64_t tables_spread(const struct layout *shape, int64_t reach) {
   return (uint64_t)layout_root_up(apart > square ? apart : square);
 }
 
-/*
-** The radius of a unit's vector is S times clip times the norm of a row, computed with integers:
+/* The radius of a unit's vector is S times clip times the norm of a row, computed with integers:
 ** reach^2 is the least square that is at least `norm2` S^2 steps^2, where `steps` are those of clip
-** rows and norm2 is 1, or 5/4 for means (1/2 and u).
-*/
+** rows and norm2 is 1, or 5/4 for means (1/2 and u). */
 static void make_tables(struct layout *shape, const struct contribution *question, int by_unit,
                         int replace) {
   const struct family *family = shape->family;
@@ -455,10 +433,8 @@ int layout_leaf(const struct contribution *question, const double *edges, double
 
 /* ---- clipping -------------------------------------------------------------------------------- */
 
-/*
-** The scale factor is computed in floating point, and scaled values are truncated towards zero.
-** Privacy depends only on the exact check of the norm that follows.
-*/
+/* The scale factor is computed in floating point, and scaled values are truncated towards zero.
+** Privacy depends only on the exact check of the norm that follows. */
 
 #define MOST_ROUNDS 8
 
@@ -480,10 +456,8 @@ static uint128 largest(const struct part *part) {
   return bits;
 }
 
-/*
-** The sum of the magnitudes, or of their squares, divided by 2^shift each. Quotients are below
-** 2^53, so the sum is below 2^128.
-*/
+/* The sum of the magnitudes, or of their squares, divided by 2^shift each. Quotients are below
+** 2^53, so the sum is below 2^128. */
 static uint128 measure(const struct part *part, int shift) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
@@ -504,10 +478,8 @@ static int shift_of(uint128 size) {
   return shift;
 }
 
-/*
-** Returns whether the sum of magnitudes is at most `reach` < 2^62. It cannot overflow: the loop
-** ends once it exceeds `reach`, and each magnitude is at most 2^127.
-*/
+/* Returns whether the sum of magnitudes is at most `reach` < 2^62. It cannot overflow: the loop
+** ends once it exceeds `reach`, and each magnitude is at most 2^127. */
 static int fits_l1(const struct part *part, uint128 reach) {
   uint128 sum = 0;
   for (size_t cell = 0; cell < part->cells; cell++) {
@@ -519,11 +491,9 @@ static int fits_l1(const struct part *part, uint128 reach) {
   return 1;
 }
 
-/*
-** Returns whether the norm is at most `reach` < 2^62, exactly. There is no branch on the sign of a
+/* Returns whether the norm is at most `reach` < 2^62, exactly. There is no branch on the sign of a
 ** value: the processor cannot predict the signs of data, and mispredicted branches would take
-** longer than the rest of the loop.
-*/
+** longer than the rest of the loop. */
 static int fits(const struct part *part, int64_t reach) {
   if (part->is_l1) return fits_l1(part, (uint128)reach);
   uint128 limit = (uint128)reach * (uint128)reach, sum = 0;
@@ -539,11 +509,9 @@ static int fits(const struct part *part, int64_t reach) {
   return 1;
 }
 
-/*
-** Multiplies every value by a factor in [0, 1) (or slightly larger, by rounding errors of norm())
+/* Multiplies every value by a factor in [0, 1) (or slightly larger, by rounding errors of norm())
 ** and truncates towards zero. Nearly all values fit 64 bits, which the processor converts to and
-** from doubles in one instruction.
-*/
+** from doubles in one instruction. */
 static void scale(const struct part *part, double factor) {
   for (size_t cell = 0; cell < part->cells; cell++) {
     for (int j = part->first; j < part->end; j++) {
@@ -557,21 +525,17 @@ static void scale(const struct part *part, double factor) {
   }
 }
 
-/*
-** The norm of a part, too small by at most a fraction 2^-41 of a Euclidean norm, or 2^-30 of a sum
-** of magnitudes. It does not depend on the order of the values.
-*/
+/* The norm of a part, too small by at most a fraction 2^-41 of a Euclidean norm, or 2^-30 of a sum
+** of magnitudes. It does not depend on the order of the values. */
 static double norm(const struct part *part) {
   int shift = shift_of(largest(part));
   double size = (double)measure(part, shift);
   return ldexp(part->is_l1 ? size : sqrt(size), shift);
 }
 
-/*
-** Scales `whole` down until the norm of its part `lead` is at most `reach`. Returns whether it was
+/* Scales `whole` down until the norm of its part `lead` is at most `reach`. Returns whether it was
 ** larger. Two rounds are normally enough. After MOST_ROUNDS the loop scales by 0, so that it ends
-** whatever the rounding errors are.
-*/
+** whatever the rounding errors are. */
 static int shrink(const struct part *whole, const struct part *lead, int64_t reach) {
   double margin = 1;
   int round = 0;

@@ -1,5 +1,4 @@
-/*
-** layout.h: the families of kinds, the layout of one privacy unit's vector, and the bounds that the
+/* layout.h: the families of kinds, the layout of one privacy unit's vector, and the bounds that the
 ** vector must meet.
 **
 ** A release is a vector of coordinates. Each row belongs to one cell: a group key, or the only
@@ -19,8 +18,7 @@
 ** Component j of a row is the integer round(value * factor_j * scale), a number of fine steps.
 ** `scale` is a power of two for which the radius of the ball is an integer of 53 bits, or of
 ** radius_bits of the family. factor_j is 1, except for a count that is released together with sums.
-** There factor_j decides how the noise is divided between the count and the sums.
-*/
+** There factor_j decides how the noise is divided between the count and the sums. */
 #ifndef DIFFUSE_SUMS_LAYOUT_H
 #define DIFFUSE_SUMS_LAYOUT_H
 
@@ -34,18 +32,14 @@
 
 /* ---- families of kinds ----------------------------------------------------------------------- */
 
-/*
-** A kind is what one aggregate function computes, such as dp_avg. A family says how a row is added
+/* A kind is what one aggregate function computes, such as dp_avg. A family says how a row is added
 ** to its cell, how a unit's vector is bounded, and how estimates are made from a noisy point. It is
 ** one constant struct of functions and of properties that do not depend on the data
 ** (mechanism/families.c). Kinds of one family, such as dp_avg and dp_ou_avg, differ only in their
-** arguments and their noise. Other code never asks which family it is.
-*/
+** arguments and their noise. Other code never asks which family it is. */
 
-/*
-** The statistic that a kind computes from the rows, which decides about the mechanisms that can
-** release it. Each value is one bit, so that an integer can hold a set.
-*/
+/* The statistic that a kind computes from the rows, which decides about the mechanisms that can
+** release it. Each value is one bit, so that an integer can hold a set. */
 enum statistic {
   STATISTIC_NUMBER = 1,   /* one sum (sums/scalar_sum.h) */
   STATISTIC_VECTOR = 2,   /* several sums (sums/vector_sum.h) */
@@ -59,25 +53,20 @@ struct vector_sum;
 struct reading;
 struct estimate;
 
-/*
-** Adds a row of `unit`, in `cell` (0 without keys), with the value x. Returns 0 if memory runs out.
-*/
+/* Adds a row of `unit`, in `cell` (0 without keys), with the value x. Returns 0 if memory runs
+** out. */
 typedef int add_to_cell(struct vector_sum *vectors, struct identity unit, int cell, double x);
 
-/*
-** Computes estimates from the values of a point (mechanism/estimate.h). Returns their number, or -1
-** if memory runs out.
-*/
+/* Computes estimates from the values of a point (mechanism/estimate.h). Returns their number, or -1
+** if memory runs out. */
 typedef int estimate_values(struct reading *reading, const int64_t *values,
                             struct estimate *estimates);
 
 /* Returns the standard deviation of the noise, from public parameters (estimate_total_stddev()). */
 typedef double total_stddev(const struct reading *reading);
 
-/*
-** Returns the range of the numbers of the family, whatever the rows are: with `root`, of standard
-** deviations instead of variances.
-*/
+/* Returns the range of the numbers of the family, whatever the rows are: with `root`, of standard
+** deviations instead of variances. */
 struct contribution;
 struct range {
   double least, most;
@@ -87,30 +76,24 @@ typedef struct range value_range(const struct contribution *question, int root);
 struct family {
   enum statistic statistic;
 
-  /*
-  ** The family for the same statistic with vectors that are bounded in the sum norm (the sum of
+  /* The family for the same statistic with vectors that are bounded in the sum norm (the sum of
   ** magnitudes), for Laplace noise: for the least noise in this norm, a vector needs different
   ** components (math/README.md). Null: there is none, or this one is it. is_l1 is 1 if all norms
-  ** below are sums of magnitudes, not Euclidean norms.
-  */
+  ** below are sums of magnitudes, not Euclidean norms. */
   const struct family *l1;
   int is_l1;
   /* The family of a mechanism that draws one of the bins instead of adding noise; null: none. */
   const struct family *drawn;
   int radius_bits; /* binary digits of the size of a unit in fine steps; 0: the usual number */
 
-  /*
-  ** A unit's vector has one cell for each key, or a single cell. With has_bins, each cell has one
-  ** bin for each part of [low, high].
-  */
+  /* A unit's vector has one cell for each key, or a single cell. With has_bins, each cell has one
+  ** bin for each part of [low, high]. */
   int has_keys;
   int has_tables; /* cells can be those of cross tables instead (ways.h) */
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
-  /*
-  ** The bins are those of layout_exponent_bin(). The estimates are the ends of the range in which
-  ** bins show rows; there is none if no bin does, and no interval around an end.
-  */
+  /* The bins are those of layout_exponent_bin(). The estimates are the ends of the range in which
+  ** bins show rows; there is none if no bin does, and no interval around an end. */
   int by_exponent;
 
   /* The components of a cell. */
@@ -139,9 +122,8 @@ struct family {
   int is_linear;
   int shrinks_average; /* the Ornstein-Uhlenbeck kinds shrink averages of x to mid-range */
   int has_states;      /* rows can be added up in parts (dp_partial) */
-  /*
-  ** The columns that dp_release() expects of a query; null: key, x and unit, as the kind uses them.
-  */
+  /* The columns that dp_release() expects of a query; null: key, x and unit, as the kind uses
+  ** them. */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */
   estimate_values *inside;   /* of the statistics inside this one (mechanism/estimate.h); or null */
@@ -155,10 +137,8 @@ struct family {
 struct contribution {
   const struct family *family;
   int nonnegative; /* for a single sum only: contributions are in [0, clip] */
-  /*
-  ** The largest norm of a unit's vector, in the unit of x, or, for other families, the largest
-  ** number of rows of a unit that are counted.
-  */
+  /* The largest norm of a unit's vector, in the unit of x, or, for other families, the largest
+  ** number of rows of a unit that are counted. */
   double clip;
   double low, high; /* range of x, for means, spreads, bins and trees */
   int size;         /* dimension of vectors, number of bins or leaves */
@@ -188,11 +168,9 @@ struct contribution {
 /* Limit of the number of coordinates: those of all public keys, or of one unit's private keys. */
 #define LAYOUT_MAX_COORDINATES (1 << 22)
 
-/*
-** Consecutive components that are clipped together, in the norm of the family: the whole block is
+/* Consecutive components that are clipped together, in the norm of the family: the whole block is
 ** scaled down until the norm of its leading components is at most lead_reach, and then until the
-** norm of the whole block is at most reach.
-*/
+** norm of the whole block is at most reach. */
 struct block {
   /* The block is [first, end); its leading components are [first, lead_end). */
   int first, lead_end, end;
@@ -200,26 +178,22 @@ struct block {
   double spread; /* two clipped vectors are at most spread * reach apart */
 };
 
-/*
-** The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= TREE_MOST_LEVELS. If levels is 0,
+/* The shape of a tree with 2^bits leaves, 1 <= levels <= bits <= TREE_MOST_LEVELS. If levels is 0,
 ** there is no tree. The counts of its nodes are stored level by level, from level 1 to the leaves,
-** without the root. All nodes of a level have the same number of children, a power of two.
-*/
+** without the root. All nodes of a level have the same number of children, a power of two. */
 #define TREE_MOST_LEVELS 16
 struct tree {
   int bits, levels;
 };
 
-/*
-** Returns a tree with 2^bits leaves, of as many levels as make the error in rank small.
+/* Returns a tree with 2^bits leaves, of as many levels as make the error in rank small.
 **
 ** A row counts in one node of each level. In the Euclidean norm these counts have the norm
 ** sqrt(levels), and a binary tree is best. In the sum norm they have the norm `levels`, so fewer
 ** levels are better, although the counts of more nodes then add up to a rank. The tree for the sum
 ** norm has one level for each four bits, rounded up, so a node has at most 16 children. No other
 ** number of levels makes the error in rank (root mean square over all places) smaller by more than
-** 6% (tests/mechanism/test_tree.c).
-*/
+** 6% (tests/mechanism/test_tree.c). */
 struct tree tree_make(int bits, int is_l1);
 
 /* Returns the logarithm of the number of nodes of a level, which is 0 for the root. */
@@ -251,20 +225,16 @@ struct layout {
   int64_t count_steps; /* number of steps that stand for 1 in a count */
   int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
-  /*
-  ** The number of periods of a series (mechanism/series_matrix.h), and the distance of neighbours
-  ** in one release with the same clip, from which the lattice is made; 0 for one release.
-  */
+  /* The number of periods of a series (mechanism/series_matrix.h), and the distance of neighbours
+  ** in one release with the same clip, from which the lattice is made; 0 for one release. */
   int periods;
   uint64_t once;
   int block_count;
   struct block blocks[2];
-  /*
-  ** The number of coordinates after those of all cells: 0, or with the option diagnose (tally.h)
+  /* The number of coordinates after those of all cells: 0, or with the option diagnose (tally.h)
   ** the counts of clipped and of other households, if there are any, then the ladder, if the
   ** release is a total that has one, and then DIAGNOSES counts, of the units that were clipped and
-  ** of the other units. Each unit adds ladder.steps to one count.
-  */
+  ** of the other units. Each unit adds ladder.steps to one count. */
   int diagnoses;
   struct ladder ladder;
   const struct ways *ways; /* cross tables; null: none */
@@ -272,8 +242,7 @@ struct layout {
 };
 #define DIAGNOSES 2
 
-/*
-** Fills a layout. `by_unit`: the release protects units, otherwise rows. `replace`: neighbouring
+/* Fills a layout. `by_unit`: the release protects units, otherwise rows. `replace`: neighbouring
 ** data sets differ by the replacement of one unit, otherwise by adding or removing one unit.
 **
 ** The function sets shape->distance as follows. Adding or removing a unit moves the sum by the
@@ -322,43 +291,34 @@ struct layout {
 ** Families for the sum norm (is_l1) have distances in this norm: R, or 2 R if neighbours replace a
 ** unit. For a mean of vectors of norm R with a count w, the distance for 'replace' is the larger of
 ** w + R and 2 R, because units with rows have the same count. Truncation never moves a vector out
-** of its ball, so these distances are exact.
-*/
+** of its ball, so these distances are exact. */
 void layout_make(struct layout *shape, const struct contribution *question, int by_unit,
                  int replace);
 
-/*
-** Returns the number of coordinates of one cell, or 0 if it is LAYOUT_MAX_COORDINATES or more.
-** `size` is the number of bins or the dimension of vectors.
-*/
+/* Returns the number of coordinates of one cell, or 0 if it is LAYOUT_MAX_COORDINATES or more.
+** `size` is the number of bins or the dimension of vectors. */
 int layout_width(const struct family *family, int size, int is_private);
 
-/*
-** Sets the reach and the distance of a model's layout to those of a smaller clip, on the same
-** lattice. Neighbours replace one row.
-*/
+/* Sets the reach and the distance of a model's layout to those of a smaller clip, on the same
+** lattice. Neighbours replace one row. */
 void layout_narrow(struct layout *shape, double clip);
 
 /* Returns the least integer whose square is at least x < 2^124. */
 int64_t layout_root_up(uint128 x);
 
-/*
-** Maps x in [low, high] to u in [-1, 1], a value outside the range as the nearer end, and NaN to 0.
-*/
+/* Maps x in [low, high] to u in [-1, 1], a value outside the range as the nearer end, and NaN to
+** 0. */
 double layout_centred(double x, double low, double high);
 
-/*
-** Returns the index of the bin of x. Bin k has the values in [edges[k], edges[k + 1])
-** (decimal_edges() in base/number.h). The first and the last bin also have all values beyond.
-*/
+/* Returns the index of the bin of x. Bin k has the values in [edges[k], edges[k + 1])
+** (decimal_edges() in base/number.h). The first and the last bin also have all values beyond. */
 int layout_bin(double x, const double *edges, int bins);
 
-/*
-** Bins by sign and binary exponent, in the order of their values. The middle bin holds 0 and the
+/* Bins by sign and binary exponent, in the order of their values. The middle bin holds 0 and the
 ** numbers of magnitude at most 2^(LAYOUT_LEAST_EXPONENT - 1). The bins beside it hold the
 ** magnitudes in (2^(e-1), 2^e] for e = LAYOUT_LEAST_EXPONENT, ..., LAYOUT_MOST_EXPONENT. A larger
-** magnitude belongs to the outermost bin of its sign. These are the exponents of binary32 numbers.
-*/
+** magnitude belongs to the outermost bin of its sign. These are the exponents of binary32
+** numbers. */
 #define LAYOUT_LEAST_EXPONENT (-127)
 #define LAYOUT_MOST_EXPONENT  128
 #define LAYOUT_EXPONENTS      (LAYOUT_MOST_EXPONENT - LAYOUT_LEAST_EXPONENT + 1)
@@ -371,30 +331,24 @@ int layout_exponent_bin(double x);
 double layout_exponent_low(int bin);
 double layout_exponent_high(int bin);
 
-/*
-** Returns the number of values low + k * grid in [low, high], k = 0, 1, ... A value that exceeds
-** high only by rounding errors counts. grid is above 0. The result may exceed LAYOUT_MAX_GRID.
-*/
+/* Returns the number of values low + k * grid in [low, high], k = 0, 1, ... A value that exceeds
+** high only by rounding errors counts. grid is above 0. The result may exceed LAYOUT_MAX_GRID. */
 double layout_grid_values(double low, double high, double grid);
 
 /* Returns how many consecutive values of the question's grid share a leaf of its tree. */
 double layout_grid_share(const struct contribution *question);
 
-/*
-** Returns the index of the leaf of x in the question's tree or bins. With a grid, x counts as the
-** nearest grid value, of two the larger. Without one, `edges` has the edges of the bins.
-*/
+/* Returns the index of the leaf of x in the question's tree or bins. With a grid, x counts as the
+** nearest grid value, of two the larger. Without one, `edges` has the edges of the bins. */
 int layout_leaf(const struct contribution *question, const double *edges, double x);
 
 /* ---- clipping -------------------------------------------------------------------------------- */
 
-/*
-** Scales a matrix of `cells` times `components` integers down, in place and in exact integers,
+/* Scales a matrix of `cells` times `components` integers down, in place and in exact integers,
 ** until it fits; the result does not depend on their order. Their absolute values are below 2^126,
 ** and cells * components < 2^22. Afterwards each is at most shape->each (unless that is 0), the
 ** norm of every block at most its `reach`, and that of its leading part at most its `lead_reach`.
-** Returns the set of the blocks that had to be scaled, as bits 1 << block.
-*/
+** Returns the set of the blocks that had to be scaled, as bits 1 << block. */
 unsigned clip_vector(const struct layout *shape, int128 *values, size_t cells, int components);
 
 /* The same for one block. Returns whether it was scaled down. */

@@ -1,8 +1,6 @@
-/*
-** partitioned_sums.c: see partitioned_sums.h. In the end all records of a unit are in one store.
+/* partitioned_sums.c: see partitioned_sums.h. In the end all records of a unit are in one store.
 ** Tests: tests/sums/test_partitioned_sums.c, tests/sums/test_vector_sum.c,
-** tests/mechanism/test_groups.py
-*/
+** tests/mechanism/test_groups.py */
 #include "sums/partitioned_sums.h"
 
 #include <stdlib.h>
@@ -12,15 +10,13 @@
 
 /* ---- rows of some buckets, by unit ----------------------------------------------------------- */
 
-/*
-** The rows of some buckets, grouped by unit. All rows of these units are in these buckets, which
+/* The rows of some buckets, grouped by unit. All rows of these units are in these buckets, which
 ** may belong to several stores with rows of the same form.
 **
 ** A first pass over the rows gives a number to each unit and counts its rows. A second pass writes
 ** the addresses of the rows into a list, ordered by these numbers. Then the rows of each unit are
 ** merged into one record for each cell. The hash tables of these steps hold the units of these
-** buckets or the cells of one unit, and are so small that they stay in the fastest caches.
-*/
+** buckets or the cells of one unit, and are so small that they stay in the fastest caches. */
 
 /* A unit, whose records are list[first], ..., list[end - 1]. */
 struct unit_group {
@@ -100,10 +96,8 @@ static int resize_index(struct unit_groups *groups, const struct secret *secret,
   return 1;
 }
 
-/*
-** Gives a number to each unit of a bucket, and counts its rows in `end`. numbers[i] becomes the
-** number of the unit of row i. Returns 0 if memory runs out.
-*/
+/* Gives a number to each unit of a bucket, and counts its rows in `end`. numbers[i] becomes the
+** number of the unit of row i. Returns 0 if memory runs out. */
 static int number_units(struct unit_groups *groups, const struct row_store *store,
                         const struct bucket *bucket, uint32_t *numbers) {
   size_t rows = rows_of(store, bucket);
@@ -144,13 +138,11 @@ static void list_rows(struct unit_groups *groups, const struct row_store *store,
     groups->list[groups->groups[numbers[i]].end++] = row_at(store, bucket, i);
 }
 
-/*
-** Merges the `count` rows of a unit into one record for each cell, with which the list then begins.
+/* Merges the `count` rows of a unit into one record for each cell, with which the list then begins.
 ** Returns their number. A slot of the store's index holds the number of a record plus 1, or 0.
 **
 ** A cell is multiplied by a secret odd number, and the upper bits of the product choose the slot,
-** so nobody can choose keys that collide.
-*/
+** so nobody can choose keys that collide. */
 static size_t merge_unit(struct row_store *store, record_word **list, size_t count) {
   if (count < 2) return count;
   size_t kept = 0;
@@ -172,11 +164,9 @@ static size_t merge_unit(struct row_store *store, record_word **list, size_t cou
   return kept;
 }
 
-/*
-** Groups and merges the rows of the buckets, and then forgets the buckets. Rows that were merged
+/* Groups and merges the rows of the buckets, and then forgets the buckets. Rows that were merged
 ** into another row stay in their bucket with values of 0, so that the sums do not change. `store`
-** has rows of the same form, and may get rows in its wide store. Returns 0 if memory runs out.
-*/
+** has rows of the same form, and may get rows in its wide store. Returns 0 if memory runs out. */
 static int unit_groups_make(struct unit_groups *groups, struct row_store *store) {
   size_t count = groups->bucket_count, rows = 0, settled = 0;
   for (size_t i = 0; i < count; i++) rows += rows_of(store, groups->buckets[i]);
@@ -208,10 +198,9 @@ static int unit_groups_make(struct unit_groups *groups, struct row_store *store)
 
 enum { SMALL, INTEGERS, OTHERS, WIDE, STORES };
 
-/*
-** A row that waits in the batch. Each row goes to one of hundreds of buckets, whose memory is not
-** in the fastest cache. Rows wait so that the processor prefetches the memory of many rows at once.
-*/
+/* A row that waits in the batch. Each row goes to one of hundreds of buckets, whose memory is not
+** in the fastest cache. Rows wait so that the processor prefetches the memory of many rows at
+** once. */
 struct waiting {
   struct row_store *store;
   uint64_t place;
@@ -280,10 +269,8 @@ static struct row_store *narrow_store(struct partitioned_sums *records, struct i
   return &records->stores[unit.low >> 32 ? INTEGERS : SMALL];
 }
 
-/*
-** Adds the rows of the batch to their stores, after the processor has begun to prefetch the memory
-** for all of them. Returns 1, or 0 if memory ran out in this or an earlier call.
-*/
+/* Adds the rows of the batch to their stores, after the processor has begun to prefetch the memory
+** for all of them. Returns 1, or 0 if memory ran out in this or an earlier call. */
 static int flush(struct partitioned_sums *records) {
   struct waiting *batch = records->batch;
   for (int i = 0; i < records->waiting; i++) {
@@ -400,11 +387,9 @@ static int gather(struct partitioned_sums *records) {
   return !records->failed;
 }
 
-/*
-** Returns 1 once, as soon as the wide store has a row. Then gather() must be called before the next
+/* Returns 1 once, as soon as the wide store has a row. Then gather() must be called before the next
 ** record is taken. The units of the buckets before have no wide rows, because all records of a unit
-** are in one bucket.
-*/
+** are in one bucket. */
 static int needs_gathering(const struct partitioned_sums *records, int *is_gathered) {
   if (records->failed || *is_gathered || row_store_is_empty(&records->stores[WIDE])) return 0;
   *is_gathered = 1;
@@ -448,9 +433,8 @@ void record_values(const struct partitioned_sums *records, const record_word *co
   row_store_values(records->taken, list, count, values);
 }
 
-/*
-** A unit with very many rows fits no cache: it is faster to merge all rows of its bucket at once.
-*/
+/* A unit with very many rows fits no cache: it is faster to merge all rows of its bucket at
+** once. */
 static int settle_large(struct row_store *store, struct bucket *bucket) {
   return rows_of(store, bucket) <= store->full || row_store_settle(store, bucket);
 }

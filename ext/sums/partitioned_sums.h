@@ -1,5 +1,4 @@
-/*
-** partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
+/* partitioned_sums.h: exact sums for each pair of unit and cell, for millions of pairs.
 **
 ** The code appends each row to a bucket. Each unit has a place, the result of identity_mix(). The
 ** upper bits of the place choose the bucket. A bucket is a list of chunks of a few kilobytes. When
@@ -28,8 +27,7 @@
 ** to a fourth store, whose rows are those of the third with values of 128 bits. (Such counts can
 ** come from the state of a shard.) In the end all records of such a unit are there. Sums are exact
 ** and saturate at +-2^125 (lattice_add). Sums of rows do not reach this limit, because a value of a
-** row is at most 2^LATTICE_ROW_BITS.
-*/
+** row is at most 2^LATTICE_ROW_BITS. */
 #ifndef DIFFUSE_SUMS_PARTITIONED_SUMS_H
 #define DIFFUSE_SUMS_PARTITIONED_SUMS_H
 
@@ -41,11 +39,9 @@
 
 struct partitioned_sums;
 
-/*
-** Makes an empty set of sums, whose records have `components` values, or returns null if memory
+/* Makes an empty set of sums, whose records have `components` values, or returns null if memory
 ** runs out. If `count_steps` is above 0, the first value is a count, and this is the value of a
-** count of 1.
-*/
+** count of 1. */
 struct partitioned_sums *partitioned_sums_open(const struct secret *secret, int components,
                                                int64_t count_steps);
 void partitioned_sums_close(struct partitioned_sums *records);
@@ -53,21 +49,17 @@ void partitioned_sums_close(struct partitioned_sums *records);
 /* Adds a row. A caller without cells passes cell 0. Returns 0 if memory has run out. */
 int partitioned_sums_add(struct partitioned_sums *records, struct identity unit, uint32_t cell,
                          const int128 *values);
-/*
-** The same for values within +-2^61. If the first value is a count, values[0] is the count without
-** the steps, in [0, 2^31).
-*/
+/* The same for values within +-2^61. If the first value is a count, values[0] is the count without
+** the steps, in [0, 2^31). */
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values);
 
 /* Returns whether no row has been added. */
 int partitioned_sums_are_none(const struct partitioned_sums *records);
 
-/*
-** A record is an array of words. record_unit() and record_values() may only be called inside the
+/* A record is an array of words. record_unit() and record_values() may only be called inside the
 ** function that partitioned_sums_each_unit() calls, for records that it receives. record_values()
-** writes the values of `count` records one after the other.
-*/
+** writes the values of `count` records one after the other. */
 typedef uint32_t record_word; /* as in row_store.h */
 static inline uint32_t record_cell(const record_word *record) {
   return record[0];
@@ -76,25 +68,20 @@ struct identity record_unit(const struct partitioned_sums *records, const record
 void record_values(const struct partitioned_sums *records, const record_word *const *list,
                    size_t count, int128 *values);
 
-/*
-** Call `take` for every record, or for every unit with its `count` records, in any order, and stop
-** when `take` returns 0. Both return 1, or 0 if `take` returned 0 or memory has run out.
-*/
+/* Call `take` for every record, or for every unit with its `count` records, in any order, and stop
+** when `take` returns 0. Both return 1, or 0 if `take` returned 0 or memory has run out. */
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef int take_unit(void *context, const record_word *const *list, size_t count);
 int partitioned_sums_each(struct partitioned_sums *records, take_record *take, void *context);
 int partitioned_sums_each_unit(struct partitioned_sums *records, take_unit *take, void *context);
 
-/*
-** Lets partitioned_sums_each_unit() and partitioned_sums_take_part() call `expect` with each unit
-** some units before they take it, so that its function can prefetch memory.
-*/
+/* Lets partitioned_sums_each_unit() and partitioned_sums_take_part() call `expect` with each unit
+** some units before they take it, so that its function can prefetch memory. */
 typedef void expect_unit(const void *context, struct identity unit);
 void partitioned_sums_expect(struct partitioned_sums *records, expect_unit *expect,
                              const void *context);
 
-/*
-** Several sums of one release, whose secrets are equal, can be read on several threads. A part of
+/* Several sums of one release, whose secrets are equal, can be read on several threads. A part of
 ** them is all units of a store whose places begin with the first `depth` bits of `place`. Every
 ** unit is in one part. The threads read different parts, and between these calls nobody adds a row.
 **
@@ -110,8 +97,7 @@ void partitioned_sums_expect(struct partitioned_sums *records, expect_unit *expe
 ** partitioned_sums_take_part() calls `take` for each unit of a part. `records` are the sums of this
 ** list that belong to the thread, for record_unit() and record_values(). It may return SUMS_WIDE: a
 ** sum of this part needs 128 bits, and the caller must read all sums on one thread after all. They
-** are complete, whatever parts have been read.
-*/
+** are complete, whatever parts have been read. */
 struct record_part {
   int store, depth;
   uint64_t place;

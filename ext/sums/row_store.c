@@ -1,7 +1,5 @@
-/*
-** row_store.c: see row_store.h.
-** Tests: tests/sums/test_vector_sum.c, tests/sums/test_unit_table.c
-*/
+/* row_store.c: see row_store.h.
+** Tests: tests/sums/test_vector_sum.c, tests/sums/test_unit_table.c */
 #include "sums/row_store.h"
 
 #include <stdlib.h>
@@ -379,11 +377,9 @@ static int split(struct row_store *store, uint64_t place, int are_new) {
   return 1;
 }
 
-/*
-** Settles the bucket of a place, and splits it if it is still more than half full. The new limit is
+/* Settles the bucket of a place, and splits it if it is still more than half full. The new limit is
 ** twice the number of records. If most of the new rows had new pairs, the next ones probably have,
-** too, so the limit is then at least a full bucket.
-*/
+** too, so the limit is then at least a full bucket. */
 static int settle_full(struct row_store *store, uint64_t place) {
   struct bucket *bucket = row_store_bucket(store, place);
   size_t rows = rows_of(store, bucket), known = bucket->settled;
@@ -395,10 +391,8 @@ static int settle_full(struct row_store *store, uint64_t place) {
   return 1;
 }
 
-/*
-** Makes room for one more row in the bucket of a place. Returns the bucket, or null if memory runs
-** out. It is not inlined, so that row_store_add() has few registers to save.
-*/
+/* Makes room for one more row in the bucket of a place. Returns the bucket, or null if memory runs
+** out. It is not inlined, so that row_store_add() has few registers to save. */
 NOT_INLINE static struct bucket *make_room(struct row_store *store, uint64_t place) {
   struct bucket *bucket = row_store_bucket(store, place);
   if (rows_of(store, bucket) >= bucket->limit) {

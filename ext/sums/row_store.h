@@ -1,13 +1,11 @@
-/*
-** row_store.h: rows of units in buckets, which partitioned_sums.h explains. The stores of
+/* row_store.h: rows of units in buckets, which partitioned_sums.h explains. The stores of
 ** partitioned_sums.c differ in the width of their rows.
 **
 ** A row consists of its cell, its unit and its values. A narrow row has values of 64 bits, and a
 ** wide row has values of 128 bits. If the first value of every row is a count, a narrow row holds
 ** only the count, in 32 bits. The value is the count times `count_steps`.
 **
-** If a sum does not fit a narrow row, the store adds it to the wide store and sets the row to 0.
-*/
+** If a sum does not fit a narrow row, the store adds it to the wide store and sets the row to 0. */
 #ifndef DIFFUSE_SUMS_ROW_STORE_H
 #define DIFFUSE_SUMS_ROW_STORE_H
 
@@ -20,11 +18,9 @@
 
 /* ---- memory in chunks of one size ------------------------------------------------------------ */
 
-/*
-** A chunk that is freed is used again, and all are freed together at the end. Chunks are cut from
+/* A chunk that is freed is used again, and all are freed together at the end. Chunks are cut from
 ** slabs. The first slab has one chunk, and each other slab is twice as large as the slab before, up
-** to a huge page.
-*/
+** to a huge page. */
 struct slab {
   char *bytes;
   size_t size;
@@ -39,10 +35,8 @@ struct chunks {
   size_t spare_count, spare_room;
 };
 
-/*
-** Returns an array with room for one more element than `count`, or null if memory runs out. `room`
-** is the number of elements that it has room for.
-*/
+/* Returns an array with room for one more element than `count`, or null if memory runs out. `room`
+** is the number of elements that it has room for. */
 void *chunks_grown(void *array, size_t size, size_t count, size_t *room);
 
 /* ---- rows of units in buckets ---------------------------------------------------------------- */
@@ -53,10 +47,8 @@ typedef uint32_t record_word;
 #define MOST_COUNT  ((int64_t)1 << 31) /* bound on a narrow count between two additions */
 #define LEAST_WORDS 3                  /* least number of words of a row */
 
-/*
-** All chunks of a bucket are full, except the last. The next row goes to `next`. If next == end,
-** the bucket needs another chunk, or has no chunk.
-*/
+/* All chunks of a bucket are full, except the last. The next row goes to `next`. If next == end,
+** the bucket needs another chunk, or has no chunk. */
 struct bucket {
   record_word *next, *end;
   record_word **chunks;
@@ -90,10 +82,8 @@ struct row_store {
   int128 *values;       /* the values of a row that moves to the wide store */
 };
 
-/*
-** Opens an empty store, whose units have `unit_words` words. Returns 1, or 0 if memory runs out. A
-** store whose bytes are all 0 may be closed, too.
-*/
+/* Opens an empty store, whose units have `unit_words` words. Returns 1, or 0 if memory runs out. A
+** store whose bytes are all 0 may be closed, too. */
 int row_store_open(struct row_store *store, const struct secret *secret, int components,
                    int64_t count_steps, size_t unit_words, struct row_store *wide, int *failed);
 void row_store_close(struct row_store *store);
@@ -113,11 +103,9 @@ static inline struct bucket *row_store_bucket(const struct row_store *store, uin
 /* Prefetches the memory of the next row of a unit with this place. */
 void row_store_expect(const struct row_store *store, uint64_t place);
 
-/*
-** Both functions add a row, unless *failed is set. If the store has counts, row_store_add() takes
+/* Both functions add a row, unless *failed is set. If the store has counts, row_store_add() takes
 ** the count of the row as its first value. Its values are within +-MOST_VALUE, and its count is
-** below MOST_COUNT. row_store_add_wide() adds a row to the wide store.
-*/
+** below MOST_COUNT. row_store_add_wide() adds a row to the wide store. */
 void row_store_add(struct row_store *store, uint64_t place, struct identity unit, uint32_t cell,
                    const int64_t *values);
 void row_store_add_wide(struct row_store *store, struct identity unit, uint32_t cell,
@@ -139,10 +127,8 @@ void row_store_carry(struct row_store *store, record_word *row);
 void row_store_values(const struct row_store *store, const record_word *const *rows, size_t count,
                       int128 *values);
 
-/*
-** Makes the index large enough for 2^k slots, at least twice the number of rows. Returns 1, or 0 if
-** memory runs out.
-*/
+/* Makes the index large enough for 2^k slots, at least twice the number of rows. Returns 1, or 0 if
+** memory runs out. */
 int row_store_reserve(struct row_store *store, size_t rows);
 
 /* ---- rows ------------------------------------------------------------------------------------ */

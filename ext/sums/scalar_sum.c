@@ -72,9 +72,8 @@ void scalar_sum_add_total(struct scalar_sum *accumulator, int128 total) {
 
 /* ---- totals ---------------------------------------------------------------------------------- */
 
-/*
-** The caller's function that receives the total of every unit, and the context for this function.
-*/
+/* The caller's function that receives the total of every unit, and the context for this
+** function. */
 struct taker {
   take_record *take;
   void *context;
@@ -86,10 +85,8 @@ static int take_narrow(void *context, struct identity unit, int64_t total) {
   return taker->take(taker->context, unit, 0, &steps);
 }
 
-/*
-** Calls the receiver for every total of a table. If units->carried is not empty, the function
-** instead moves all totals of the table to units->carried, so that each unit has only one total.
-*/
+/* Calls the receiver for every total of a table. If units->carried is not empty, the function
+** instead moves all totals of the table to units->carried, so that each unit has only one total. */
 static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
   if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);
   int is_carried = unit_table_each(table, carry, units);

@@ -77,10 +77,8 @@ int shard_state_end(struct shard_state_writer *writer) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/*
-** Reads the next integer of `size` bytes. The caller has checked that at least `size` bytes are
-** left.
-*/
+/* Reads the next integer of `size` bytes. The caller has checked that at least `size` bytes are
+** left. */
 static uint128 get_integer(struct shard_state *state, int size) {
   uint128 x = 0;
   for (int i = size; i-- > 0;) x = x << 8 | state->at[i];

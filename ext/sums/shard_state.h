@@ -1,5 +1,4 @@
-/*
-** shard_state.h: writes the exact sums of one shard (a part of the data) as bytes, and reads such
+/* shard_state.h: writes the exact sums of one shard (a part of the data) as bytes, and reads such
 ** bytes. Another machine can add up the sums of several shards.
 **
 ** A state contains exact sums without noise, so it must be protected like the rows. The format does
@@ -22,8 +21,7 @@
 **     32     SHA-256 of all that precedes
 **
 ** The SHA-256 detects damage. It is not a signature. The functions that read a state only check
-** that they do not read past the end of the state. Their callers check the contents.
-*/
+** that they do not read past the end of the state. Their callers check the contents. */
 #ifndef DIFFUSE_SUMS_SHARD_STATE_H
 #define DIFFUSE_SUMS_SHARD_STATE_H
 
@@ -52,10 +50,8 @@ struct shard_state_writer {
   int failed; /* memory ran out or the system gave no random bytes; stays set */
 };
 
-/*
-** Starts a state with the given numbers of keys and entries. The caller then writes the keys, and
-** after the keys the entries.
-*/
+/* Starts a state with the given numbers of keys and entries. The caller then writes the keys, and
+** after the keys the entries. */
 void shard_state_start(struct shard_state_writer *writer, const struct shard_label *label,
                        uint32_t entry, uint32_t keys, uint64_t entries);
 void shard_state_put_key(struct shard_state_writer *writer, const char *text);
@@ -77,34 +73,26 @@ struct shard_state {
   const unsigned char *digest;   /* STATE_DIGEST bytes: the SHA-256, which is right */
 };
 
-/*
-** Opens a state. Returns null if the state is readable. Otherwise returns the end of a sentence
+/* Opens a state. Returns null if the state is readable. Otherwise returns the end of a sentence
 ** that starts with "the state" and describes the problem. The function does not check the numbers
-** of keys and entries, so the caller must do so.
-*/
+** of keys and entries, so the caller must do so. */
 const char *shard_state_open(struct shard_state *state, const void *bytes, size_t size);
 
 /* Returns whether the bytes have room for the stated number of keys. */
 int shard_state_holds_keys(const struct shard_state *state);
 
-/*
-** Reads the next key, which does not end with a zero byte. Returns 1, or 0 if the bytes end before
-** the key does.
-*/
+/* Reads the next key, which does not end with a zero byte. Returns 1, or 0 if the bytes end before
+** the key does. */
 int shard_state_key(struct shard_state *state, const char **text, size_t *size);
 
-/*
-** Returns whether the rest of the bytes has exactly the size of the stated number of entries, if
-** each entry has `numbers` integers.
-*/
+/* Returns whether the rest of the bytes has exactly the size of the stated number of entries, if
+** each entry has `numbers` integers. */
 int shard_state_fits(const struct shard_state *state, size_t numbers);
 
-/*
-** shard_state_unit() reads the next unit and slot. shard_state_numbers() reads the next `count`
+/* shard_state_unit() reads the next unit and slot. shard_state_numbers() reads the next `count`
 ** integers. Before these calls shard_state_fits() must have returned true. shard_state_numbers()
 ** returns whether dp_partial() can have written each integer: its absolute value is at most
-** LATTICE_SUM.
-*/
+** LATTICE_SUM. */
 struct identity shard_state_unit(struct shard_state *state, uint64_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);
 

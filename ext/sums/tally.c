@@ -1,7 +1,5 @@
-/*
-** tally.c: see tally.h.
-** Tests: tests/release/test_clipping.py, tests/release/test_cut.py
-*/
+/* tally.c: see tally.h.
+** Tests: tests/release/test_clipping.py, tests/release/test_cut.py */
 #include "sums/tally.h"
 
 #include <math.h>

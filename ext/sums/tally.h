@@ -1,5 +1,4 @@
-/*
-** tally.h: what clipping did to the units of a release (the option diagnose): how many were
+/* tally.h: what clipping did to the units of a release (the option diagnose): how many were
 ** clipped, and how much was cut off.
 **
 ** Every unit adds w steps to one of two counts. If the release is a total, a unit also tells how
@@ -20,8 +19,7 @@
 ** If the ledger protects households, too (households.h), what the units of one of them add to the
 ** ladder and the counts is bounded together, as their sums are: the vector of all these coordinates
 ** is at most `shared` long. And each household adds w to one of two further counts: of those whose
-** sums were moved to what a household may count, and of the others. A unit alone is a household.
-*/
+** sums were moved to what a household may count, and of the others. A unit alone is a household. */
 #ifndef DIFFUSE_SUMS_TALLY_H
 #define DIFFUSE_SUMS_TALLY_H
 
@@ -55,10 +53,8 @@ void tally_add(struct tally *tally, const struct ladder *ladder, int clipped, do
 /* Adds the units of another tally. */
 void tally_join(struct tally *tally, const struct tally *others);
 
-/*
-** tally_share() adds a unit to the sums of its household, records of one value. tally_bound() then
-** bounds the sums of all households, and counts these. Both return 0 if memory has run out.
-*/
+/* tally_share() adds a unit to the sums of its household, records of one value. tally_bound() then
+** bounds the sums of all households, and counts these. Both return 0 if memory has run out. */
 int tally_share(struct partitioned_sums *shared, int64_t household, const struct ladder *ladder,
                 int clipped, double before, double after);
 int tally_bound(struct tally *tally, struct partitioned_sums *shared, const struct ladder *ladder);

@@ -4,10 +4,8 @@
 #include <string.h>
 
 #define ZERO ((uint64_t)1 << 63) /* the mark of a used slot whose number is 0 */
-/*
-** A quarter of the lines of the first chunk has more slots than a batch has rows, so a batch fits
-** into a chunk that is three quarters full.
-*/
+/* A quarter of the lines of the first chunk has more slots than a batch has rows, so a batch fits
+** into a chunk that is three quarters full. */
 #define FIRST_LINES ((uint64_t)1 << 8)
 #define LINE_BYTES  (sizeof(uint64_t) * TABLE_WORDS)
 #define CHUNK_LINES (MEMORY_HUGE_PAGE / LINE_BYTES)
@@ -50,11 +48,9 @@ static inline unsigned is_of(const uint64_t *slot, struct identity key, int of_i
   return (slot[0] == key.low) & (of_integers || slot[2] == key.kind);
 }
 
-/*
-** Returns the slot that holds a key in a line, or else the first empty slot, or null if other keys
+/* Returns the slot that holds a key in a line, or else the first empty slot, or null if other keys
 ** fill the line. It compares all slots, so that no branch depends on the position of the key. An
-** empty slot contains the same words as the key 0, which may use an empty slot.
-*/
+** empty slot contains the same words as the key 0, which may use an empty slot. */
 static inline uint64_t *find_in_line(uint64_t *line, struct identity key, int of_integers) {
   size_t words = words_of(of_integers);
   unsigned own = is_of(line, key, of_integers) | is_of(line + words, key, of_integers) << 1;

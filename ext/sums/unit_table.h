@@ -1,5 +1,4 @@
-/*
-** unit_table.h: a hash table from identities to 64-bit totals of rows, for millions of identities.
+/* unit_table.h: a hash table from identities to 64-bit totals of rows, for millions of identities.
 **
 ** A line is a cache line of 8 words. A line has four slots (left) if all keys are integers,
 ** otherwise two slots (right):
@@ -17,8 +16,7 @@
 **
 ** A large table does not fit into a cache. Rows therefore wait in a batch while the processor
 ** prefetches their lines. If a row finds its line full, the row waits again while the next line is
-** prefetched.
-*/
+** prefetched. */
 #ifndef DIFFUSE_SUMS_UNIT_TABLE_H
 #define DIFFUSE_SUMS_UNIT_TABLE_H
 
@@ -62,18 +60,14 @@ void unit_table_clear(struct unit_table *table);
 /* A caller's function that receives the number of a key. Returns 1, or 0 after a failure. */
 typedef int take_number(void *context, struct identity key, int64_t number);
 
-/*
-** Adds all rows of the batch to the table. A number that leaves the range +-TABLE_MOST is passed to
+/* Adds all rows of the batch to the table. A number that leaves the range +-TABLE_MOST is passed to
 ** `take`, and the stored number is set to 0; without `take` this is a failure. Returns 1, or 0 if
-** memory ran out or `take` failed in this or an earlier call.
-*/
+** memory ran out or `take` failed in this or an earlier call. */
 int unit_table_flush(struct unit_table *table, take_number *take, void *context);
 
-/*
-** These functions read the stored numbers, without the rows that still wait in the batch.
+/* These functions read the stored numbers, without the rows that still wait in the batch.
 ** unit_table_get() sets *number to the number of a key and returns whether the key exists.
-** unit_table_each() calls `take` for every key, and returns 0 as soon as `take` does.
-*/
+** unit_table_each() calls `take` for every key, and returns 0 as soon as `take` does. */
 int unit_table_get(const struct unit_table *table, struct identity key, int64_t *number);
 int unit_table_each(const struct unit_table *table, take_number *take, void *context);
 

@@ -1,8 +1,6 @@
-/*
-** vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
+/* vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
 ** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py,
-** tests/sums/test_vector_parts.c, tests/sums/test_within_neighbours.py
-*/
+** tests/sums/test_vector_parts.c, tests/sums/test_within_neighbours.py */
 #include "sums/vector_sum.h"
 
 #include <assert.h>
@@ -19,10 +17,8 @@
 #include "sums/scalar_sum.h"
 #include "sums/vector_totals.h"
 
-/*
-** The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
-** clipping (short_limit()). Each of its components has at most 2^53 steps.
-*/
+/* The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
+** clipping (short_limit()). Each of its components has at most 2^53 steps. */
 #define SHORTS 512
 #define STEPS  ((int64_t)1 << 61) /* bound on the components in vectors->steps */
 
@@ -66,10 +62,8 @@ static size_t row_width(const struct layout *shape) {
   return (size_t)(shape->ways ? shape->components : shape->width);
 }
 
-/*
-** Starts the next row: writes its count, if there is one, and returns the address of its other
-** components. Null: out of memory.
-*/
+/* Starts the next row: writes its count, if there is one, and returns the address of its other
+** components. Null: out of memory. */
 static inline int64_t *begin_row(struct vector_sum *vectors, int cell) {
   const struct layout *shape = vectors->shape;
   int64_t *steps = vectors->steps;
@@ -161,11 +155,9 @@ int vector_sum_add_exponent(struct vector_sum *vectors, struct identity unit, in
   return add_to_bin(vectors, unit, cell, layout_exponent_bin(x));
 }
 
-/*
-** The numbers by which a row's vector is divided, its largest component, so that nothing overflows,
+/* The numbers by which a row's vector is divided, its largest component, so that nothing overflows,
 ** and then multiplied to have a norm of at most `reach`. The factor is never so small that digits
-** are lost, and it includes a margin for the rounding errors.
-*/
+** are lost, and it includes a margin for the rounding errors. */
 struct row_scale {
   double divisor, factor;
 };
@@ -202,13 +194,11 @@ int vector_sum_add_vector(struct vector_sum *vectors, struct identity unit, cons
   return take_row(vectors, unit, 0);
 }
 
-/*
-** Returns the largest squared norm, in steps, of a vector that vector_sum_add_vector() and
+/* Returns the largest squared norm, in steps, of a vector that vector_sum_add_vector() and
 ** clip_vector() would not change: for sums without a count the square of the block's reach,
 ** exactly. For means, row_scale() must not change it either. The relative errors of row_scale() and
 ** of rounding at most 4096 components to steps are each below 2^-39; the margin of 2^-38 covers
-** both. The count of such a vector fits, too.
-*/
+** both. The count of such a vector fits, too. */
 static uint128 short_limit(const struct contribution *question, const struct layout *shape) {
   int64_t reach = shape->blocks[0].reach;
   if (shape->counts) reach = (int64_t)(question->clip * shape->scale * (1 - 0x1p-38));
@@ -223,12 +213,10 @@ static void flush_shorts(struct vector_sum *vectors) {
   vectors->short_count = 0;
 }
 
-/*
-** The loop passes over the bytes once, without a branch that depends on the numbers. Each component
+/* The loop passes over the bytes once, without a branch that depends on the numbers. Each component
 ** must be at most 2^53 steps, so that the sum of squares fits 128 bits; otherwise the result of
 ** llrint() may be unspecified, and the row is not used. The rows of a unit need not be short,
-** because clip_vector() clips only their sum.
-*/
+** because clip_vector() clips only their sum. */
 int vector_sum_add_floats(struct vector_sum *vectors, struct identity unit,
                           const unsigned char *floats) {
   const struct layout *shape = vectors->shape;
@@ -457,10 +445,8 @@ static int by_text(const void *a, const void *b) {
   return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
 }
 
-/*
-** Sorts the kept private keys by text, and copies the totals in this order. Returns their number,
-** or -1 if memory runs out.
-*/
+/* Sorts the kept private keys by text, and copies the totals in this order. Returns their number,
+** or -1 if memory runs out. */
 static int sort_cells(const struct vector_sum *vectors, int128 *totals, const char **keys) {
   size_t width = (size_t)vectors->shape->width;
   int cells = group_keys_count(vectors->cells), kept = 0;

@@ -1,7 +1,5 @@
-/*
-** vector_totals.c: see vector_totals.h.
-** Tests: tests/sums/test_vector_sum.c, tests/mechanism/test_groups.py
-*/
+/* vector_totals.c: see vector_totals.h.
+** Tests: tests/sums/test_vector_sum.c, tests/mechanism/test_groups.py */
 #include "sums/vector_totals.h"
 
 #include <stdlib.h>
@@ -79,10 +77,9 @@ int vector_totals_begin(struct vector_sum *vectors) {
   return !vectors->outsides.chunks || unit_table_flush(&vectors->outsides, 0, 0);
 }
 
-/*
-** Replaces the slots [start, end) in the scratch, nodes of one level of the trees or bins, by
-** coordinates. Each cell has `bins` of them, and the first one is coordinate `first` of the cell.
-*/
+/* Replaces the slots [start, end) in the scratch, nodes of one level of the trees or bins, by
+** coordinates. Each cell has `bins` of them, and the first one is coordinate `first` of the
+** cell. */
 static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_t bins,
                    size_t first) {
   size_t *places = vectors->scratch.places, width = (size_t)vectors->shape->width;
@@ -92,14 +89,12 @@ static void locate(struct vector_sum *vectors, size_t start, size_t end, uint32_
   }
 }
 
-/*
-** Computes the counts of the inner nodes above the `count` leaves of one unit, whose slots and
+/* Computes the counts of the inner nodes above the `count` leaves of one unit, whose slots and
 ** counts are in the scratch, sorted by slot, so leaves with the same parent are neighbours. The
 ** slots of a level are numbered through all cells. Each cell has a power of two of them, so a shift
 ** turns the slot of a node into the slot of its parent in the same cell. Afterwards the scratch
 ** contains the coordinates and counts of all nodes, leaves first. Returns their number. The
-** additions saturate: sums of rows are far from the limit, but sums from a state can reach it.
-*/
+** additions saturate: sums of rows are far from the limit, but sums from a state can reach it. */
 static size_t climb(struct vector_sum *vectors, size_t count) {
   struct scratch *scratch = &vectors->scratch;
   size_t start = 0, end = count;
@@ -126,11 +121,9 @@ static size_t climb(struct vector_sum *vectors, size_t count) {
   return count;
 }
 
-/*
-** Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a
+/* Scales the leaves of each cell down until they are at most `clip` rows, so that all rows of a
 ** unit have the same weight, wherever they lie. Each level of a cell's tree then has at most the
-** norm `clip`, in either norm. Returns whether a cell had more rows.
-*/
+** norm `clip`, in either norm. Returns whether a cell had more rows. */
 static int weigh_leaves(struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;
   const uint32_t *slots = vectors->scratch.slots, bins = (uint32_t)shape->bins;
@@ -143,11 +136,9 @@ static int weigh_leaves(struct vector_sum *vectors, size_t count) {
   return had_more;
 }
 
-/*
-** Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees,
+/* Marks the cells of the unit's `count` slots as kept, for private keys. In histograms and trees,
 ** where the slots are sorted, also adds a count of 1 for each of these cells to the scratch, from
-** the place `end` on. Returns the number of these counts.
-*/
+** the place `end` on. Returns the number of these counts. */
 static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   const struct layout *shape = vectors->shape;
   struct scratch *scratch = &vectors->scratch;
@@ -170,10 +161,9 @@ static size_t keep_cells(struct vector_sum *vectors, size_t count, size_t end) {
   return used;
 }
 
-/*
-** Clips the counts that select private keys, which are the first components of `count` cells. Most
-** units have one row in each key. Such counts only depend on their number, so the result is stored.
-*/
+/* Clips the counts that select private keys, which are the first components of `count` cells. Most
+** units have one row in each key. Such counts only depend on their number, so the result is
+** stored. */
 static void clip_counts(struct vector_sum *vectors, size_t count) {
   int128 *values = vectors->scratch.values, differs = 0;
   size_t components = (size_t)vectors->components;
@@ -201,10 +191,8 @@ static int add_to_household(struct vector_sum *vectors, const size_t *places, si
   return added;
 }
 
-/*
-** Returns the sum of the magnitudes of `count` numbers in the scratch, each at most what the layout
-** allows in a cell, for the ladder (tally.h). Saturates, whatever the order.
-*/
+/* Returns the sum of the magnitudes of `count` numbers in the scratch, each at most what the layout
+** allows in a cell, for the ladder (tally.h). Saturates, whatever the order. */
 static double size_of(const struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;
   int128 sum = 0;
@@ -392,10 +380,8 @@ static void set_orders(struct item *items, size_t count, const struct layout *sh
   }
 }
 
-/*
-** Moves the first `most` items, in any order, to the front. Among the items that are kept so far,
-** items[last] is the last. Most other items are not moved, because `order` is random.
-*/
+/* Moves the first `most` items, in any order, to the front. Among the items that are kept so far,
+** items[last] is the last. Most other items are not moved, because `order` is random. */
 static void keep_items(struct item *items, size_t count, size_t most) {
   size_t last = 0;
   for (size_t i = most; i-- > 0;) last = items[i].order > items[last].order ? i : last;
@@ -413,10 +399,8 @@ static size_t count_keys(const struct item *items, size_t count, const struct la
   return keys;
 }
 
-/*
-** Sorts the items by order, and those of one key by slot. Returns the number of items of the first
-** `most` keys.
-*/
+/* Sorts the items by order, and those of one key by slot. Returns the number of items of the first
+** `most` keys. */
 static size_t keep_bins(struct item *items, size_t count, const struct layout *shape, size_t most) {
   size_t kept = 0;
   sort(items, count);
@@ -427,10 +411,8 @@ static size_t keep_bins(struct item *items, size_t count, const struct layout *s
   return kept;
 }
 
-/*
-** Moves the records of the first max_groups keys, in the order of a keyed hash of unit and key, to
-** the front and returns their number. If cells have bins, also sorts these records by slot.
-*/
+/* Moves the records of the first max_groups keys, in the order of a keyed hash of unit and key, to
+** the front and returns their number. If cells have bins, also sorts these records by slot. */
 static size_t first_keys(struct item *items, size_t count, const struct layout *shape,
                          const struct group_keys *cells, const struct secret *secret,
                          struct identity unit) {

@@ -1,8 +1,6 @@
-/*
-** vector_totals.h: the inside of vector_sum.h. vector_sum.c adds rows to the records of the units,
+/* vector_totals.h: the inside of vector_sum.h. vector_sum.c adds rows to the records of the units,
 ** or to the totals; vector_totals.c adds the units to the totals. A record (partitioned_sums.h) is
-** the sum of a unit's rows in one cell. All functions return 0 when out of memory.
-*/
+** the sum of a unit's rows in one cell. All functions return 0 when out of memory. */
 #ifndef DIFFUSE_SUMS_VECTOR_TOTALS_H
 #define DIFFUSE_SUMS_VECTOR_TOTALS_H
 
@@ -83,10 +81,8 @@ static inline int vector_totals_reserve(struct vector_sum *vectors, size_t coord
 /* Sets the totals and the tally to 0, before the units are added. */
 int vector_totals_begin(struct vector_sum *vectors);
 
-/*
-** Clips the matrix of `count` slots in the scratch and adds it to the totals (V1). The unit counts
-** as clipped if `clipped` is true or if clipping changes its matrix.
-*/
+/* Clips the matrix of `count` slots in the scratch and adds it to the totals (V1). The unit counts
+** as clipped if `clipped` is true or if clipping changes its matrix. */
 int vector_totals_add(struct vector_sum *vectors, size_t count, int clipped);
 
 /* Adds the records of a unit to the totals. There may be nothing to choose among them. */

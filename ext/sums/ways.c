@@ -163,11 +163,9 @@ int64_t ways_full(const struct ways *ways) {
   return cells;
 }
 
-/*
-** Returns cell / sizes[i], without a division if the cell is below 2^32: the inverse is less than 1
+/* Returns cell / sizes[i], without a division if the cell is below 2^32: the inverse is less than 1
 ** too large, so the product is less than 2^32 / 2^64 too large, and a quotient is at least 1 / size
-** below the next whole number.
-*/
+** below the next whole number. */
 static uint64_t divide(const struct ways *ways, uint64_t cell, int i) {
   if (cell >> 32 || ways->sizes[i] == 1) return cell / (uint64_t)ways->sizes[i];
   return (uint64_t)((unsigned __int128)cell * ways->inverses[i] >> 64);

@@ -1,5 +1,4 @@
-/*
-** ways.h: the tables of a table programme (a release of all cross tables of several attributes).
+/* ways.h: the tables of a table programme (a release of all cross tables of several attributes).
 **
 ** A table is a set of attributes, written as a bit mask: bit i stands for attribute i. Attribute i
 ** has sizes[i] public keys. A table has one cell for each combination of keys of its attributes, in
@@ -14,8 +13,7 @@
 ** coordinates of the measured tables follow each other in the order of the tables.
 **
 ** Every row lies in one cell of the full table of all attributes. The full table need not be in the
-** programme, and it may have up to 2^62 cells; nothing here has its size.
-*/
+** programme, and it may have up to 2^62 cells; nothing here has its size. */
 #ifndef DIFFUSE_SUMS_WAYS_H
 #define DIFFUSE_SUMS_WAYS_H
 
@@ -51,23 +49,19 @@ struct ways {
 /* What ways_open() may refuse. */
 enum ways_limit { WAYS_FIT, WAYS_MANY_TABLES, WAYS_MANY_CELLS, WAYS_MANY_KEYS, WAYS_NO_MEMORY };
 
-/*
-** Makes the programme of the `count` different tables `masks` with these weights, and of all tables
+/* Makes the programme of the `count` different tables `masks` with these weights, and of all tables
 ** inside them, whose weight is 1. No table is measured yet. Sets *cells to the number of cells of
 ** all tables, as far as it was counted. Returns WAYS_FIT, or the limit that the programme exceeds;
-** `ways` is then empty. ways_close() is allowed in both cases.
-*/
+** `ways` is then empty. ways_close() is allowed in both cases. */
 enum ways_limit ways_open(struct ways *ways, int attributes, const int *sizes,
                           const unsigned *masks, const double *weights, int count, double *cells);
 void ways_close(struct ways *ways);
 
 int ways_copy(struct ways *to, const struct ways *from); /* 0: out of memory */
 
-/*
-** Sets the multipliers, one for each table, and numbers the coordinates. Returns whether the
+/* Sets the multipliers, one for each table, and numbers the coordinates. Returns whether the
 ** multipliers are possible: not negative, with a sum of squares of at most 2^30, above 0 for each
-** table that is inside no other table, and with at most WAYS_MAX_MEASURED coordinates.
-*/
+** table that is inside no other table, and with at most WAYS_MAX_MEASURED coordinates. */
 int ways_measure(struct ways *ways, const int *multipliers);
 
 /* The sum of the squares of the multipliers (S^2), or their sum. */
@@ -82,10 +76,8 @@ int ways_is_largest(const struct ways *ways, const struct cross_table *table);
 
 int64_t ways_full(const struct ways *ways); /* the number of cells of the full table */
 
-/*
-** Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The
-** cell is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ...
-*/
+/* Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The
+** cell is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ... */
 void ways_full_keys(const struct ways *ways, int64_t cell, int *keys);
 
 /* Moves `keys` to the next cell of the full table, as an odometer does. */

@@ -1,7 +1,5 @@
-/*
-** test_number.c: the C library reads each text back and must get the same double. One digit less
-** must give another double, unless the text has at most 15 digits.
-*/
+/* test_number.c: the C library reads each text back and must get the same double. One digit less
+** must give another double, unless the text has at most 15 digits. */
 #include "check.h"
 
 #include <math.h>

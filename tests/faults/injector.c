@@ -1,5 +1,4 @@
-/*
-** injector.c: makes calls fail. For every statement of a story and for n = 1, 2, ..., the program
+/* injector.c: makes calls fail. For every statement of a story and for n = 1, 2, ..., the program
 ** runs the statement and lets its n-th allocation or its n-th call of the file system fail. When a
 ** statement makes fewer than n calls, the program goes on to the next statement.
 **
@@ -36,8 +35,7 @@
 **   I4  If the statement gave an answer, it gives the same answer again.
 **   I5  No memory and no open file is left, and the connection closes.
 ** For every statement, the program prints the number of failures that it survived. At the end it
-** prints the sum of these numbers.
-*/
+** prints the sum of these numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -63,10 +61,8 @@ static int from_then_on;
 static long countdown; /* number of calls until a call fails; 0: no call fails */
 static int met;        /* 1: a call has failed */
 
-/*
-** Returns whether the current call must fail. The function locks a mutex, because several threads
-** of the extension may call it.
-*/
+/* Returns whether the current call must fail. The function locks a mutex, because several threads
+** of the extension may call it. */
 static int strikes(void) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&mutex);
@@ -77,9 +73,8 @@ static int strikes(void) {
   return strike;
 }
 
-/*
-** ---- memory (the linker's --wrap redirects all calls here) --------------------------------------
-*/
+/* ---- memory (the linker's --wrap redirects all calls here)
+** -------------------------------------- */
 
 static atomic_long outstanding;
 
@@ -93,9 +88,8 @@ void *__wrap_realloc(void *memory, size_t size);
 void __wrap_free(void *memory);
 
 static _Thread_local int in_sqlite; /* 1: SQLite is allocating memory */
-/*
-** 1: the extension has called one of SQLite's functions below, so the memory is for the extension
-*/
+/* 1: the extension has called one of SQLite's functions below, so the memory is for the
+** extension */
 static _Thread_local int for_us;
 
 static int memory_strikes(void) {
@@ -150,10 +144,8 @@ static void note_sqlite(void) {
   sqlite3_config(SQLITE_CONFIG_MALLOC, &noting);
 }
 
-/*
-** Defines a wrapper of a function of SQLite that allocates memory. Only calls from the extension
-** reach this wrapper, not calls inside SQLite.
-*/
+/* Defines a wrapper of a function of SQLite that allocates memory. Only calls from the extension
+** reach this wrapper, not calls inside SQLite. */
 #define FOR_US(result, name, parameters, arguments)                                                \
   result __real_##name parameters;                                                                 \
   result __wrap_##name parameters;                                                                 \
@@ -220,10 +212,8 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
 
 /* ---- what a loss of power undoes ------------------------------------------------------ */
 
-/*
-** One write or truncation since the last sync of its file, and the old data that this change
-** replaced.
-*/
+/* One write or truncation since the last sync of its file, and the old data that this change
+** replaced. */
 struct change {
   char name[200];
   sqlite3_int64 offset, size_before; /* size_before: size of the file before the change */
@@ -289,10 +279,8 @@ static sqlite3_vfs *system_vfs, shim;
 static atomic_long open_files;
 static double backwards; /* by how many days the clock has gone back */
 
-/*
-** Returns whether a call of the file system must fail now. If the mode kills the process, the
-** function does not return.
-*/
+/* Returns whether a call of the file system must fail now. If the mode kills the process, the
+** function does not return. */
 static int io_strikes(int is_write) {
   if (mode < IO || mode == CLOCK || (mode == FULL && !is_write) || !strikes()) return 0;
   if (mode == POWER) lose_power();
@@ -427,14 +415,10 @@ static int shim_time(sqlite3_vfs *vfs, sqlite3_int64 *now) {
   return rc;
 }
 
-/*
-** Makes the shim the default VFS. The program must call this function after each
-** sqlite3_initialize().
-*/
-/*
-** The shim has the name of the system's own VFS, because the ledger opens files with this VFS by
-** name.
-*/
+/* Makes the shim the default VFS. The program must call this function after each
+** sqlite3_initialize(). */
+/* The shim has the name of the system's own VFS, because the ledger opens files with this VFS by
+** name. */
 static void register_shim(void) {
   sqlite3_vfs_unregister(&shim);
   system_vfs = sqlite3_vfs_find("unix");
@@ -609,10 +593,8 @@ static const struct chapter story[] = {
     {"SELECT dp_release('a', 'vec_sum', 'SELECT v FROM t', '{\"name\":\"vector\","
      "\"refine\":true,\"dim\":2,\"clip\":100}') ->> 0",
      4, BASE + 1, 0, 0},
-    /*
-    ** A batch of one release with its diffusion. After most failures, the same batch can run again
-    ** without dp_discard().
-    */
+    /* A batch of one release with its diffusion. After most failures, the same batch can run again
+    ** without dp_discard(). */
     {"SELECT ifnull(dp_batch('[{\"tier\":\"a\",\"kind\":\"sum\",\"sql\":\"SELECT x FROM t\","
      "\"options\":{\"name\":\"new\",\"clip\":100},\"diffuse\":[\"b\"]}]') ->> '$[0].answer',"
      " abs(-9223372036854775807 - 1))",
@@ -731,18 +713,14 @@ static void start_over(void) {
   }
 }
 
-/*
-** Checks I2 and returns the number of charges. If there was no ledger before the statement, there
-** may still be no ledger.
-*/
+/* Checks I2 and returns the number of charges. If there was no ledger before the statement, there
+** may still be no ledger. */
 static int charges_of_sound(sqlite3 *db) {
   char text[400];
   int rc = get(db, "SELECT dp_verify()", text);
   if (chapter->fresh && rc != SQLITE_OK) {
-    /*
-    ** A statement that does more than create a ledger can fail at its end, after it has created the
-    ** ledger.
-    */
+    /* A statement that does more than create a ledger can fail at its end, after it has created the
+    ** ledger. */
     int several = strstr(chapter->sql, "dp_tier") != 0;
     int may = mode == KILL || mode == POWER || mode == IO || from_then_on || several;
     if (may &&
@@ -750,10 +728,8 @@ static int charges_of_sound(sqlite3 *db) {
         strstr(sqlite3_errmsg(db), "is not a privacy ledger"))
       get(db, "SELECT dp_verify()", text);
     const char *message = sqlite3_errmsg(db);
-    /*
-    ** Three events can leave a marker without a ledger: the process ends between the two commits,
-    ** the disk stays full, or unlocking fails after the commit of the marker.
-    */
+    /* Three events can leave a marker without a ledger: the process ends between the two commits,
+    ** the disk stays full, or unlocking fails after the commit of the marker. */
     int missing = strstr(message, "is missing (bring the right one along") != 0;
     check(strstr(message, "no privacy ledger") || (missing && may), "dp_verify()", message);
     if (missing) number(db, "DROP TABLE dp_ledger_id");
@@ -776,10 +752,8 @@ static void check_answer(const char *answer) {
   }
 }
 
-/*
-** Checks I1 after a failure. The message must be a sentence, and the statement must have all of its
-** charges or none.
-*/
+/* Checks I1 after a failure. The message must be a sentence, and the statement must have all of its
+** charges or none. */
 static void check_refusal(int charges, int before, const char *message) {
   int speechless = mode <= OWN && from_then_on; /* SQLite has no memory for the text of the error */
   check(message[0] && strcmp(message, "not an error") != 0 &&
@@ -789,10 +763,8 @@ static void check_refusal(int charges, int before, const char *message) {
   check(charges == before || charges == chapter->charges, "all charges or none", message);
 }
 
-/*
-** Checks I3 and I4: runs the statement again, without failures. `given` is the answer of the first
-** run, or null if this run failed.
-*/
+/* Checks I3 and I4: runs the statement again, without failures. `given` is the answer of the first
+** run, or null if this run failed. */
 static void check_usable(sqlite3 *db, const char *given) {
   char again[400], after[400];
   if (!chapter->sql) return;
@@ -875,10 +847,8 @@ static int run_here(void) {
   return met;
 }
 
-/*
-** Runs one statement in a child process that is killed at its n-th call of the file system. A pipe
-** carries the answer of the child. Returns 1 if the child was killed.
-*/
+/* Runs one statement in a child process that is killed at its n-th call of the file system. A pipe
+** carries the answer of the child. Returns 1 if the child was killed. */
 static int run_there(void) {
   char answer[400] = "";
   int ends[2], status;
@@ -947,10 +917,8 @@ static int mode_of(const char *name) {
   return 0;
 }
 
-/*
-** Changes the ledger by a statement. Then runs dp_verify() many times, each time with another
-** failing allocation. dp_verify() must never return 'ok'.
-*/
+/* Changes the ledger by a statement. Then runs dp_verify() many times, each time with another
+** failing allocation. dp_verify() must never return 'ok'. */
 static int verify_changed(const char *sql) {
   sqlite3 *db = NULL;
   check(sqlite3_initialize() == SQLITE_OK && sqlite3_open(ledger[1], &db) == SQLITE_OK, "opens",
@@ -1015,10 +983,8 @@ static int same_files(const char *one, const char *two) {
   return same;
 }
 
-/*
-** Runs a statement in a new copy of the template. `failing` is the call that fails, or 0. A ledger
-** that has not changed at all is as sound as the template's, and is not read again.
-*/
+/* Runs a statement in a new copy of the template. `failing` is the call that fails, or 0. A ledger
+** that has not changed at all is as sound as the template's, and is not read again. */
 static int run_call(const char *sql, long failing, struct given *given) {
   *given = (struct given){0, 0};
   start_over();
@@ -1046,10 +1012,8 @@ static int run_call(const char *sql, long failing, struct given *given) {
   return rc;
 }
 
-/*
-** Lets allocations of one statement fail. Returns how many failed. The line may begin with + if the
-** statement starts without a ledger, and then with ~ if it draws noise.
-*/
+/* Lets allocations of one statement fail. Returns how many failed. The line may begin with + if the
+** statement starts without a ledger, and then with ~ if it draws noise. */
 static long try_call(const char *line, long step) {
   struct given right, now;
   const char *sql = line + strspn(line, "+~");

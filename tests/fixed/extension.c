@@ -1,10 +1,8 @@
-/*
-** extension.c: the extension with noise and a clock that are the same in every run, so that a test
+/* extension.c: the extension with noise and a clock that are the same in every run, so that a test
 ** can compare the outputs of a document with the document.
 **
 ** FIXED_SEED is the seed of the noise. FIXED_NOW is the time, in seconds since 1970. SQLite looks
-** for this entry point before it looks for an entry point that is named after the file.
-*/
+** for this entry point before it looks for an entry point that is named after the file. */
 #include <sqlite3ext.h>
 #include <stdlib.h>
 

@@ -1,12 +1,10 @@
-/*
-** fixed.c: runs SQL with the extension. The noise is the same in every run, so that tests can
+/* fixed.c: runs SQL with the extension. The noise is the same in every run, so that tests can
 ** compare two ways to make a release to the last integer.
 **
 **   fixed DATABASE < SQL
 **
 ** The program has its own source of random bytes, which only tests can replace (entropy.h). The SQL
-** function fixed_seed(n) starts the noise anew.
-*/
+** function fixed_seed(n) starts the noise anew. */
 #include <sqlite3.h>
 #include <stdio.h>
 

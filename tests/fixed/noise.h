@@ -1,9 +1,7 @@
-/*
-** noise.h: a source of random bytes that is the same in every run, in place of ext/noise/entropy.c.
+/* noise.h: a source of random bytes that is the same in every run, in place of ext/noise/entropy.c.
 **
 ** The secrets for the hashes of identities are always the same. They do not come from the stream of
-** the noise, because one way to make a release may need more secrets than another way.
-*/
+** the noise, because one way to make a release may need more secrets than another way. */
 #ifndef TEST_FIXED_NOISE_H
 #define TEST_FIXED_NOISE_H
 

@@ -1,18 +1,14 @@
-/*
-** calls.c: a fuzz target for the SQL functions. The input chooses a sequence of templates of
+/* calls.c: a fuzz target for the SQL functions. The input chooses a sequence of templates of
 ** statements, and a value for each placeholder in these templates. All statements run on one
 ** in-memory database.
 **
 ** After each statement, the target checks that every publication has a charge, that an answer of a
 ** new release has a charge of its own, and that a refused statement has left no publication. At the
-** end, dp_verify() must return 'ok' and the connection must close.
-*/
+** end, dp_verify() must return 'ok' and the connection must close. */
 #include "fuzz.h"
 
-/*
-** The placeholders: %t tier, %n name or options, %g options of a model, %x value, %c
-** bound, %r rate, %k kind, %q query, %u unit, %l list of tiers.
-*/
+/* The placeholders: %t tier, %n name or options, %g options of a model, %x value, %c
+** bound, %r rate, %k kind, %q query, %u unit, %l list of tiers. */
 static const char *const templates[] = {
     "SELECT dp_init(), dp_protect('t', 'u')",
     "SELECT dp_init('{\"protects\":\"row\"}'), dp_protect('t')",

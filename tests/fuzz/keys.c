@@ -1,12 +1,10 @@
-/*
-** keys.c: a fuzz target for the keys of groups. The first byte of the input chooses between private
+/* keys.c: a fuzz target for the keys of groups. The first byte of the input chooses between private
 ** keys and public keys. Public keys are the keys of the first rows. The rest of the input is a list
 ** of rows. Each row has one byte for the type and the unit, one byte for the length of the key, and
 ** the bytes of the key.
 **
 ** The answer must be valid JSON whose keys are the keys in dp_value, whatever the texts of the keys
-** are. dp_diffuse() must keep these keys.
-*/
+** are. dp_diffuse() must keep these keys. */
 #include "fuzz.h"
 
 #define MOST_ROWS 40

@@ -1,12 +1,10 @@
-/*
-** ledgers.c: a fuzz target for damaged ledger files. The input is a list of changes to an intact
+/* ledgers.c: a fuzz target for damaged ledger files. The input is a list of changes to an intact
 ** ledger. A change has four bytes for an offset (modulo the size of the file), one byte for the
 ** number of new bytes, and the new bytes. If the first byte of the input is 255, the target also
 ** cuts the file at the first offset.
 **
 ** The extension must not crash or hang. If a new release returns an answer, the file must contain
-** its charge. The target reads the charges without the indexes of the file.
-*/
+** its charge. The target reads the charges without the indexes of the file. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,10 +1,8 @@
-/*
-** options.c: a fuzz target for the JSON options of releases, plans and dp_init(). The first byte of
+/* options.c: a fuzz target for the JSON options of releases, plans and dp_init(). The first byte of
 ** the input chooses the function and the kind. The rest of the input is the text of the options.
 **
 ** A plan must never change the ledger. A release must either fail and leave the ledger unchanged,
-** or have a charge.
-*/
+** or have a charge. */
 #include "fuzz.h"
 
 static const char *const kinds[] = {
@@ -36,10 +34,8 @@ static void create(const uint8_t *text, size_t size) {
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
 }
 
-/*
-** Passes the text to dp_mix() as a public kernel. The ledger is new and contains a release of a
-** symbol.
-*/
+/* Passes the text to dp_mix() as a public kernel. The ledger is new and contains a release of a
+** symbol. */
 static void mix(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
   must(db, "CREATE TABLE t(u, k); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'b');"
@@ -53,10 +49,8 @@ static void mix(const uint8_t *text, size_t size) {
   expect(sqlite3_close(db) == SQLITE_OK, "close", "");
 }
 
-/*
-** Passes the options of a model to dp_plan() only, because training with n = 1e9 would take too
-** long.
-*/
+/* Passes the options of a model to dp_plan() only, because training with n = 1e9 would take too
+** long. */
 static void plan_model(const uint8_t *text, size_t size) {
   sqlite3 *db = fuzz_open();
   must(db, "SELECT dp_init('{\"protects\":\"row\",\"adjacency\":\"replace\"}');"

@@ -1,7 +1,5 @@
-/*
-** replay.c: a main() that replaces libFuzzer's main(). TARGET FILE ... runs the target once on each
-** file.
-*/
+/* replay.c: a main() that replaces libFuzzer's main(). TARGET FILE ... runs the target once on each
+** file. */
 #include "fuzz.h"
 
 int main(int argc, char **argv) {
@@ -11,9 +9,8 @@ int main(int argc, char **argv) {
     static uint8_t bytes[1 << 20];
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    /*
-    ** The copy has exactly the size of the file, so that a sanitizer detects a read beyond the end.
-    */
+    /* The copy has exactly the size of the file, so that a sanitizer detects a read beyond the
+    ** end. */
     uint8_t *copy = malloc(size ? size : 1);
     expect(copy != 0, "memory", argv[i]);
     memcpy(copy, bytes, size);

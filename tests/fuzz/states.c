@@ -1,12 +1,10 @@
-/*
-** states.c: a fuzz target for states of shards that an attacker wrote. The first byte of the input
+/* states.c: a fuzz target for states of shards that an attacker wrote. The first byte of the input
 ** makes three choices. First, the rest of the input is either a whole state or a state without the
 ** SHA-256 at its end. In the second case the target adds the correct SHA-256, because random
 ** changes of the input would never produce it. Second, dp_merge() gets this state alone, twice with
 ** other serial numbers and shards, or after an intact state. Third, the byte chooses the options.
 **
-** dp_merge() must either report an error and charge nothing, or release finite numbers.
-*/
+** dp_merge() must either report an error and charge nothing, or release finite numbers. */
 #include <sodium.h>
 
 #include "fuzz.h"

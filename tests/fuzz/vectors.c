@@ -1,11 +1,9 @@
-/*
-** vectors.c: a fuzz target for vectors in JSON arrays and blobs. The first byte of the input
+/* vectors.c: a fuzz target for vectors in JSON arrays and blobs. The first byte of the input
 ** chooses the type and the dimension. The rest of the input is the value.
 **
 ** The parser (base/sql_text.h) must return finite numbers. If the value is malformed, all
 ** numbers must be zero. For JSON, the numbers must agree with strtod(). dp_vec_sum() must return an
-** answer for every value that a row of a table holds.
-*/
+** answer for every value that a row of a table holds. */
 #include <math.h>
 
 #include "base/sql_text.h"

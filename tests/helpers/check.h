@@ -1,8 +1,6 @@
-/*
-** check.h: the test harness. Each test is a void function that main() calls with RUN(). RUN()
+/* check.h: the test harness. Each test is a void function that main() calls with RUN(). RUN()
 ** prints one TAP line, "ok - name" or "not ok - name". Every failed check prints a line with its
-** place and values. The exit status is the number of failed tests, at most 99.
-*/
+** place and values. The exit status is the number of failed tests, at most 99. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -4,10 +4,8 @@
 
 #include <gsl/gsl_cdf.h>
 
-/*
-** Least expected count of a cell. p_value() pools neighbouring values until a cell has this
-** expected count.
-*/
+/* Least expected count of a cell. p_value() pools neighbouring values until a cell has this
+** expected count. */
 #define LEAST_CELL 100
 
 /* Returns the p-value of `counts`, which add up to `total`. The probabilities add up to 1. */

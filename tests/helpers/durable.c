@@ -1,7 +1,5 @@
-/*
-** durable.c: remembers what a loss of power would leave. On every fsync() and fdatasync() of a
-** file, the library copies the file to <file>.durable. test_syncs.py loads it by LD_PRELOAD.
-*/
+/* durable.c: remembers what a loss of power would leave. On every fsync() and fdatasync() of a
+** file, the library copies the file to <file>.durable. test_syncs.py loads it by LD_PRELOAD. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

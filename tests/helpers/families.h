@@ -1,8 +1,6 @@
-/*
-** families.h: gives each family of sums a number, for tests that go through families in tables and
+/* families.h: gives each family of sums a number, for tests that go through families in tables and
 ** loops. A family for the Euclidean norm has the same number as its counterpart for the sum norm
-** (its member l1).
-*/
+** (its member l1). */
 #ifndef TEST_FAMILIES_H
 #define TEST_FAMILIES_H
 
@@ -49,10 +47,8 @@ static inline enum number number_of(const struct family *family) {
   return (enum number)i;
 }
 
-/*
-** Returns the family with this number, for the sum norm or the Euclidean norm. Single sums have one
-** family for both norms, because the two norms of one number are equal.
-*/
+/* Returns the family with this number, for the sum norm or the Euclidean norm. Single sums have one
+** family for both norms, because the two norms of one number are equal. */
 static inline const struct family *family_in(enum number number, int is_l1) {
   return is_l1 && families[number]->l1 ? families[number]->l1 : families[number];
 }

@@ -1,8 +1,6 @@
-/*
-** scarce.h: makes memory allocations fail. A test includes this file before it includes the .c file
+/* scarce.h: makes memory allocations fail. A test includes this file before it includes the .c file
 ** under test. In that file, `scarce_left` further calls of malloc(), calloc(), realloc() and
-** memory_table() succeed. All later calls fail, or only the next one if `scarce_once` is set.
-*/
+** memory_table() succeed. All later calls fail, or only the next one if `scarce_once` is set. */
 #ifndef TEST_SCARCE_H
 #define TEST_SCARCE_H
 

@@ -1,11 +1,9 @@
-/*
-** source.h: random bits that the test controls. This file defines the functions of csprng.h. Its
+/* source.h: random bits that the test controls. This file defines the functions of csprng.h. Its
 ** definitions replace csprng.c at link time.
 **
 ** SplitMix64 generates the bits from a chosen seed. A test can also make the generator fail. The
 ** draws of a test depend only on its seed, so a statistical test that passes once always passes and
-** raises no false alarm.
-*/
+** raises no false alarm. */
 #ifndef TEST_SOURCE_H
 #define TEST_SOURCE_H
 

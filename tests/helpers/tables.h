@@ -1,10 +1,8 @@
-/*
-** tables.h: tables of rows for vector_sum.h, and their exact totals.
+/* tables.h: tables of rows for vector_sum.h, and their exact totals.
 **
 ** This file defines the two functions of entropy.h, and so replaces entropy.c at link time. A test
 ** can therefore give two runs the same secret. Both runs then keep the same private keys, and their
-** results differ only because of the rows.
-*/
+** results differ only because of the rows. */
 #ifndef TEST_TABLES_H
 #define TEST_TABLES_H
 
@@ -149,19 +147,15 @@ static inline int vectors_add(const struct release *release, struct vector_sum *
   return release->question.family->add(vectors, unit, 0, row->x);
 }
 
-/*
-** Returns how many numbers totals_of() returns. With private keys these are the totals of the keys
-** 0 to `keys` - 1.
-*/
+/* Returns how many numbers totals_of() returns. With private keys these are the totals of the keys
+** 0 to `keys` - 1. */
 static inline size_t totals_count(const struct release *release, int keys) {
   const struct layout *shape = &release->shape;
   return shape->cells ? (size_t)shape->coordinates : (size_t)keys * (size_t)shape->width;
 }
 
-/*
-** Returns the totals of an open release, or null after a failure. With private keys, the total of
-** key i is at place i, and the total of an absent key is 0.
-*/
+/* Returns the totals of an open release, or null after a failure. With private keys, the total of
+** key i is at place i, and the total of an absent key is 0. */
 static inline int128 *totals_now(const struct release *release, struct vector_sum *vectors,
                                  int keys) {
   int cells = 0;

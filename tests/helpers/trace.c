@@ -1,5 +1,4 @@
-/*
-** trace.c: writes down what this process does to the files of a ledger, for test_disk_states.py,
+/* trace.c: writes down what this process does to the files of a ledger, for test_disk_states.py,
 ** which loads it by LD_PRELOAD. The environment names the trace (TRACE). Its lines are
 **
 **     create PATH            a file of this name was made
@@ -8,8 +7,7 @@
 **     remove PATH
 **     link PATH NAME         the file got a further name
 **     sync PATH              of a file, or of a folder
-**     mark NAME              trace_mark() was called
-*/
+**     mark NAME              trace_mark() was called */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,8 +1,6 @@
-/*
-** waits.c: a clock for a process that loads this library first (LD_PRELOAD). The main thread's
+/* waits.c: a clock for a process that loads this library first (LD_PRELOAD). The main thread's
 ** sleeps take no time; they set the clock forward. So do calls of clock_forward(). Other threads
-** sleep as long as usual, and the clock stands still meanwhile.
-*/
+** sleep as long as usual, and the clock stands still meanwhile. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,9 +1,7 @@
-/*
-** curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)...: charges releases to the ledger of a
+/* curves DATABASE (TIER MECHANISM PARAMETER SCALE DELTA)...: charges releases to the ledger of a
 ** database. Each group of five arguments is a release. The program calls ledger.h directly, because
 ** some of the mechanisms have no SQL function of their own. It prints "charged" or the error for
-** each release.
-*/
+** each release. */
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/*
-** Evaluates functions of math/ that have no SQL function of their own. The program reads one
+/* Evaluates functions of math/ that have no SQL function of their own. The program reads one
 ** request per line from standard input, and prints one number per line.
 **
 **   d ALPHA SENSITIVITY SCALE     discrete_laplace_rdp
@@ -8,8 +7,7 @@
 **   b ALPHA EPSILON               bounded_range_rdp
 **   g EPSILON                     bounded_range_gaussian_rate
 **   h RATE                        bounded_range_gaussian_epsilon
-**   k ALPHA EPSILON ROWS COLUMNS PROBABILITY...   kernel_rdp
-*/
+**   k ALPHA EPSILON ROWS COLUMNS PROBABILITY...   kernel_rdp */
 #include <stdio.h>
 #include <stdlib.h>
 

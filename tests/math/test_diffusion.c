@@ -1,7 +1,5 @@
-/*
-** test_diffusion.c: compares diffusion.h with its formulas. tests/papers/test_papers_accuracy.py
-** compares it with mpmath over all magnitudes.
-*/
+/* test_diffusion.c: compares diffusion.h with its formulas. tests/papers/test_papers_accuracy.py
+** compares it with mpmath over all magnitudes. */
 #include "check.h"
 #include "random.h"
 

@@ -1,7 +1,5 @@
-/*
-** test_gaussian.c: tests the logarithm, the domain and the lattice slack of the Gaussian profile.
-** tests/functions/test_planning.py compares the profile and its inverses with mpmath.
-*/
+/* test_gaussian.c: tests the logarithm, the domain and the lattice slack of the Gaussian profile.
+** tests/functions/test_planning.py compares the profile and its inverses with mpmath. */
 #include "check.h"
 
 #include <float.h>

@@ -1,7 +1,5 @@
-/*
-** test_iteration.c: compares iteration.h with its definitions and limits.
-** tests/papers/test_papers_accuracy.py compares it with mpmath.
-*/
+/* test_iteration.c: compares iteration.h with its definitions and limits.
+** tests/papers/test_papers_accuracy.py compares it with mpmath. */
 #include "check.h"
 #include "random.h"
 

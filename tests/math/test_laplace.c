@@ -1,7 +1,5 @@
-/*
-** test_laplace.c: tests sums and vectors of Laplace noise. tests/papers/test_papers_accuracy.py
-** compares the divergences of pure_mechanisms.h with mpmath.
-*/
+/* test_laplace.c: tests sums and vectors of Laplace noise. tests/papers/test_papers_accuracy.py
+** compares the divergences of pure_mechanisms.h with mpmath. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -18,11 +16,9 @@ static void hockey_stick_and_its_logarithm(void) {
   CHECK(laplace_log_hockey_stick(2.0, 1.0) == -INFINITY, "not -infinity");
 }
 
-/*
-** Compares laplace_sum_quantile() with the tail F_n(x) = P(sum of n Laplace variables > x). The
+/* Compares laplace_sum_quantile() with the tail F_n(x) = P(sum of n Laplace variables > x). The
 ** test computes the tail from F_n(x) = int F_(n-1)(x - y) e^-|y|/2 dy on a grid, by the trapezoidal
-** rule (its relative error is below 1e-3).
-*/
+** rule (its relative error is below 1e-3). */
 static void sums_of_noise_by_convolution(void) {
   enum { SIDE = 4000, GRID = 2 * SIDE + 1 };
   static double tail[GRID], next[GRID];
@@ -63,11 +59,9 @@ static void sums_of_noise_in_closed_form(void) {
 
 /* ---- vectors ------------------------------------------------------------------------------- */
 
-/*
-** The parameters of a Renyi divergence, namely that of independent discrete Laplace noise on
+/* The parameters of a Renyi divergence, namely that of independent discrete Laplace noise on
 ** several coordinates from the same noise after an integer shift. The test adds up all outcomes in
-** a box. The outcomes outside the box would add less than 1e-12.
-*/
+** a box. The outcomes outside the box would add less than 1e-12. */
 struct box {
   int dimension, scale, side;
   double alpha;
@@ -109,11 +103,9 @@ static double check_shift(struct box *box, const int *shift) {
   return found / bound;
 }
 
-/*
-** Tests all integer shifts whose sum of magnitudes is at most `most`. If a shift moves one
+/* Tests all integer shifts whose sum of magnitudes is at most `most`. If a shift moves one
 ** coordinate only, its divergence must equal the charged curve. If a shift moves several
-** coordinates, its divergence must be smaller.
-*/
+** coordinates, its divergence must be smaller. */
 static void check_shifts(int dimension, int scale, int most) {
   static const double orders[] = {1.03125, 1.5, 2, 8, 64};
   struct box box = {
@@ -143,10 +135,8 @@ static void vectors_by_enumeration(void) {
   check_shifts(3, 2, 2);
 }
 
-/*
-** The divergence of one coordinate is convex in the shift, and 0 without a shift. The bound for
-** vectors follows from this.
-*/
+/* The divergence of one coordinate is convex in the shift, and 0 without a shift. The bound for
+** vectors follows from this. */
 static void curves_are_convex_in_the_shift(void) {
   for (double alpha = 1 + 0x1p-8; alpha < 2e6; alpha = 1 + 4 * (alpha - 1)) {
     for (double scale = 1; scale < 1e4; scale *= 3) {

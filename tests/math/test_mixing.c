@@ -1,7 +1,5 @@
-/*
-** test_mixing.c: compares mixing.h with closed forms for small kernels, with 60-digit arithmetic,
-** and with the definitions, in plain loops, for random kernels.
-*/
+/* test_mixing.c: compares mixing.h with closed forms for small kernels, with 60-digit arithmetic,
+** and with the definitions, in plain loops, for random kernels. */
 #include "check.h"
 #include "random.h"
 
@@ -10,10 +8,8 @@
 #include "math/mixing.h"
 #include "math/pure_mechanisms.h"
 
-/*
-** The kernel is gamma identity + (1 - gamma) uniform on four states. All its coefficients are
-** known.
-*/
+/* The kernel is gamma identity + (1 - gamma) uniform on four states. All its coefficients are
+** known. */
 #define GAMMA  0.25
 #define STATES 4
 
@@ -131,10 +127,8 @@ static double renyi(const double *p, const double *q, size_t count, double alpha
   return (double)(isinf(alpha) ? most : alpha == 1 ? sum : logl(sum) / (alpha - 1));
 }
 
-/*
-** Returns the largest hockey-stick divergence of the outputs, over all states A, B, C and D of the
-** inputs that mixing.h gives for kernels_worst_delta().
-*/
+/* Returns the largest hockey-stick divergence of the outputs, over all states A, B, C and D of the
+** inputs that mixing.h gives for kernels_worst_delta(). */
 static double worst_inputs(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out) {
   double b = (1 - delta) / (1 + exp(epsilon)), a = b * exp(epsilon), largest = 0;

@@ -1,7 +1,5 @@
-/*
-** test_renyi.c: tests the stored orders, the limit at an order, and the largest rate over all real
-** orders. tests/functions/test_planning.py compares the least epsilon with mpmath.
-*/
+/* test_renyi.c: tests the stored orders, the limit at an order, and the largest rate over all real
+** orders. tests/functions/test_planning.py compares the least epsilon with mpmath. */
 #include "check.h"
 #include "random.h"
 
@@ -57,10 +55,8 @@ static void rate_and_epsilon_are_inverse(void) {
   }
 }
 
-/*
-** zcdp_rate() returns an order at which the budget admits the rate. At no stored order does the
-** budget admit a larger rate.
-*/
+/* zcdp_rate() returns an order at which the budget admits the rate. At no stored order does the
+** budget admit a larger rate. */
 static void rate_is_the_best_order(void) {
   for (size_t i = 0; i < COUNT(epsilons); i++) {
     for (size_t j = 0; j < COUNT(deltas); j++) {

@@ -1,8 +1,5 @@
-/*
-** test_total.c: compares cost.h with exact sums in fixed-point arithmetic. Every term is a
-** multiple of 2^-109 (the last bit of the double 1e-17), so 128-bit integers represent the exact
-** sums.
-*/
+/* test_total.c: compares cost.h with exact sums in fixed-point arithmetic. Every term is a multiple
+** of 2^-109 (the last bit of the double 1e-17), so 128-bit integers represent the exact sums. */
 #include "check.h"
 
 #include <float.h>
@@ -18,10 +15,8 @@ static fixed fixed_of(double x) {
   return (fixed)ldexpl((long double)x, FIXED_BITS);
 }
 
-/*
-** Returns a total minus the exact sum, in units of 2^-109. total.high is a multiple of the unit,
-** and the remaining difference fits a long double.
-*/
+/* Returns a total minus the exact sum, in units of 2^-109. total.high is a multiple of the unit,
+** and the remaining difference fits a long double. */
 static long double excess(struct total total, fixed exact) {
   fixed rest = exact - fixed_of(total.high);
   return ldexpl((long double)total.low, FIXED_BITS) - (long double)rest;
@@ -65,10 +60,8 @@ static void random_terms_never_fall_short(void) {
       exact += fixed_of(term);
       below += excess(total, exact) < 0;
       short_of += fixed_of(total_up(total)) < exact;
-      /*
-      ** total_up() returns the least double that is not below the total, so the previous double is
-      ** below the total.
-      */
+      /* total_up() returns the least double that is not below the total, so the previous double is
+      ** below the total. */
       double before = nextafter(total_up(total), 0);
       loose += exact > 0 && (long double)before - (long double)total.high >= (long double)total.low;
     }
@@ -94,10 +87,8 @@ static void the_edge_is_within(void) {
     CHECK(total_within(under, limit[i]), "%g less 2^-100 of it", limit[i]);
     CHECK(total_within((struct total){nextafter(limit[i], 0), 0}, limit[i]), "a step down");
   }
-  /*
-  ** The sum of ten doubles 0.1 is slightly more than 1, because the double 0.1 is slightly more
-  ** than 1/10. The total must be above 1 too.
-  */
+  /* The sum of ten doubles 0.1 is slightly more than 1, because the double 0.1 is slightly more
+  ** than 1/10. The total must be above 1 too. */
   struct total tenths = {0, 0};
   for (int i = 0; i < 10; i++) tenths = total_add(tenths, 0.1);
   CHECK(!total_within(tenths, 1.0), "ten times 0.1 (0.1 is above a tenth)");
@@ -179,10 +170,8 @@ static void what_is_missing_is_the_least_that_reaches_the_cost(void) {
     double missing = total_missing(paid, cost);
     short_of += fixed_of(missing) < truth;
     needless += truth <= 0 && missing != 0;
-    /*
-    ** For missing >= 2^-56, the previous double is a multiple of the unit. For smaller numbers,
-    ** every multiple of the unit is a double.
-    */
+    /* For missing >= 2^-56, the previous double is a multiple of the unit. For smaller numbers,
+    ** every multiple of the unit is a double. */
     fixed before = missing >= 0x1p-56 ? fixed_of(nextafter(missing, 0)) : fixed_of(missing) - 1;
     more += truth > 0 && before >= truth;
   }

@@ -1,11 +1,9 @@
-/*
-** test_estimate.c: compares estimate.h with three references: closed forms in long double, the
+/* test_estimate.c: compares estimate.h with three references: closed forms in long double, the
 ** exact answers for tables, and simulated noise. For the exact answers, the test turns a table into
 ** a point without noise.
 **
 ** A simulation has 20000 points. The standard error of a standard deviation is 0.5%, and the tests
-** allow 3%.
-*/
+** allow 3%. */
 #include "families.h"
 #include "check.h"
 #include "random.h"
@@ -92,10 +90,8 @@ static void shrink_of_a_process(void) {
   }
 }
 
-/*
-** A Gaussian value is the lattice point itself. The value is exact to the last bit if the point
-** fits a double.
-*/
+/* A Gaussian value is the lattice point itself. The value is exact to the last bit if the point
+** fits a double. */
 static void values(void) {
   const int64_t points[] = {0, 1, -1, 123456789, -((int64_t)1 << 52) + 1, (int64_t)1 << 62};
   for (int p = 0; p < 6; p++) {
@@ -170,10 +166,8 @@ static const struct family *of(enum number number) {
   return family_in(number, is_l1);
 }
 
-/*
-** A release with its lattice, a point of this release, and the estimates that are computed from the
-** point.
-*/
+/* A release with its lattice, a point of this release, and the estimates that are computed from the
+** point. */
 struct read {
   struct contribution question;
   struct layout shape;
@@ -184,10 +178,8 @@ struct read {
   struct estimate estimates[MOST];
 };
 
-/*
-** Prepares a release of `cells` cells at a rate. All coordinates of its point are 0. With private
-** keys, `cells` is the number of keys in the point.
-*/
+/* Prepares a release of `cells` cells at a rate. All coordinates of its point are 0. With private
+** keys, `cells` is the number of keys in the point. */
 static void read_start(struct read *read, const struct contribution *question, double rate,
                        int cells) {
   read->question = *question;
@@ -234,10 +226,8 @@ static void read_with_noise(struct read *read, const int64_t *truth) {
   read_point(read);
 }
 
-/*
-** Compares the published standard deviation with that of 20000 points, and checks how often the
-** interval contains the truth.
-*/
+/* Compares the published standard deviation with that of 20000 points, and checks how often the
+** interval contains the truth. */
 static void check_noise(struct read *read, int number, double truth, const char *what) {
   enum { RUNS = 20000 };
   static int64_t kept[MOST];
@@ -260,10 +250,8 @@ static void check_noise(struct read *read, int number, double truth, const char 
   CHECK(fabs(stddev / claimed.stddev - 1) <= 0.03, "%s: %g, published %g", what, stddev,
         claimed.stddev);
   CHECK(fabs(sum / RUNS) <= 0.05 * stddev, "%s: biased by %g of %g", what, sum / RUNS, stddev);
-  /*
-  ** For sums of several Laplace noises, estimate.c uses the wider of two distributions, so the
-  ** intervals may contain the truth a little more often.
-  */
+  /* For sums of several Laplace noises, estimate.c uses the wider of two distributions, so the
+  ** intervals may contain the truth a little more often. */
   double part = (double)held / RUNS;
   CHECK(part >= 0.94 && part <= (read->shape.is_l1 ? 0.97 : 0.96),
         "%s: the interval holds in %d of %d", what, held, (int)RUNS);
@@ -276,9 +264,8 @@ struct table {
   double mean, variance;
 };
 
-/*
-** Sets the coordinates of a cell of n rows. `a` is the sum of u, and `b` is the sum of 2 u^2 - 1.
-*/
+/* Sets the coordinates of a cell of n rows. `a` is the sum of u, and `b` is the sum of 2 u^2 -
+** 1. */
 static void put_sums(struct read *read, int cell, double n, double a, double b) {
   int first = cell * read->shape.components, is_spread = read->shape.components == 3;
   double squares = (n + b) / 2; /* the sum of u^2 */
@@ -296,10 +283,8 @@ static void put_sums(struct read *read, int cell, double n, double a, double b) 
   }
 }
 
-/*
-** Sets one cell to the count, the sum of u and the sum of 2 u^2 - 1 of n rows that are spread over
-** [from, to]. Returns the mean and the variance of the rows.
-*/
+/* Sets one cell to the count, the sum of u and the sum of 2 u^2 - 1 of n rows that are spread over
+** [from, to]. Returns the mean and the variance of the rows. */
 static struct table put_rows(struct read *read, int cell, int n, double from, double to) {
   const struct contribution *question = &read->question;
   double low = question->low, high = question->high, sum = 0, squares = 0, a = 0, b = 0;
@@ -332,9 +317,7 @@ static void averages(void) {
   }
 }
 
-/*
-** There is one average for each cell. The noise of an average depends on the count of its cell.
-*/
+/* There is one average for each cell. The noise of an average depends on the count of its cell. */
 static void averages_of_groups(void) {
   static struct read read;
   struct contribution question = {
@@ -399,12 +382,10 @@ static void averages_stay_in_range(void) {
   CHECK(read.estimates[0].high == 2 && read.estimates[1].low == -2, "ends of vectors");
 }
 
-/*
-** With a radius, the average moves to the nearest value within the radius of the centre, and the
+/* With a radius, the average moves to the nearest value within the radius of the centre, and the
 ** published noise does not change. With theta and rho, the distance of the average from the centre
 ** shrinks by the same factor as the noise of the average. The interval is always that of the
-** average before it moves, and grows where the moved average is outside.
-*/
+** average before it moves, and grows where the moved average is outside. */
 static void averages_move_towards_the_centre(void) {
   static struct read read;
   struct contribution question = {.family = &family_mean, .clip = 1, .low = 0, .high = 10};
@@ -474,10 +455,8 @@ static void variances_stay_in_range(void) {
   }
 }
 
-/*
-** The intervals of spreads hold at any size, even if the noise is as large as the number of rows.
-** The rows are constant, at the ends of the range, or spread over it.
-*/
+/* The intervals of spreads hold at any size, even if the noise is as large as the number of rows.
+** The rows are constant, at the ends of the range, or spread over it. */
 static void variances_of_few_rows(void) {
   enum { RUNS = 3000 };
   static struct read read;
@@ -529,10 +508,8 @@ static void put_leaves(struct read *read, const int *leaves) {
   }
 }
 
-/*
-** Returns the value of x at which the running total of the counts reaches the rank of q. Ranks run
-** from 1/2 to n - 1/2.
-*/
+/* Returns the value of x at which the running total of the counts reaches the rank of q. Ranks run
+** from 1/2 to n - 1/2. */
 static double quantile_of(const struct contribution *question, const int *leaves, double q) {
   double all = 0, sum = 0, width = (question->high - question->low) / question->size;
   for (int i = 0; i < question->size; i++) all += leaves[i];
@@ -564,10 +541,8 @@ static void quantiles(void) {
     CHECK(read.count == 7, "%d numbers", read.count);
     for (int i = 0; i < 7; i++) {
       double want = quantile_of(&question, leaves, wanted[i]);
-      /*
-      ** If rounding to the lattice moves a rank by one step, the new rank may lie on the other side
-      ** of empty leaves.
-      */
+      /* If rounding to the lattice moves a rank by one step, the new rank may lie on the other side
+      ** of empty leaves. */
       double slack = kind == 3 ? 0.001 : 0.0001;
       CHECK(fabs(read.estimates[i].value - want) <= slack, "kind %d q %g: %.9g, not %.9g", kind,
             wanted[i], read.estimates[i].value, want);
@@ -577,10 +552,8 @@ static void quantiles(void) {
   }
 }
 
-/*
-** The noise of a median is many leaves wide. The interval also contains the rest of the two leaves
-** at its ends, which makes it hold the median a little more often.
-*/
+/* The noise of a median is many leaves wide. The interval also contains the rest of the two leaves
+** at its ends, which makes it hold the median a little more often. */
 static void noise_of_a_median(void) {
   static struct read read;
   enum { RUNS = 4000, LEAVES = 256 };
@@ -629,10 +602,8 @@ static void tied_rows(void) {
   }
 }
 
-/*
-** If there are no rows, the quantiles are those of evenly spread rows, and each interval is the
-** whole range.
-*/
+/* If there are no rows, the quantiles are those of evenly spread rows, and each interval is the
+** whole range. */
 static void quantiles_of_nothing(void) {
   static struct read read;
   static const double wanted[] = {0, 0.5, 1};
@@ -688,10 +659,8 @@ static void coordinates_as_they_are(void) {
   }
 }
 
-/*
-** estimate_total_stddev(), which uses public parameters only, agrees with the published standard
-** deviation of points where the noise has the largest effect.
-*/
+/* estimate_total_stddev(), which uses public parameters only, agrees with the published standard
+** deviation of points where the noise has the largest effect. */
 static void noise_that_is_known_beforehand(void) {
   static struct read read;
   struct contribution sum = {.family = of(VECTOR), .clip = 5, .size = 3};
@@ -728,10 +697,8 @@ static void noise_that_is_known_beforehand(void) {
 
 /* ---- private keys ---------------------------------------------------------------------------- */
 
-/*
-** Returns P(X > t). X is normal with standard deviation 1, or, in the sum norm, the sum of `draws`
-** (1 to 3) Laplace variables with standard deviation 1 each.
-*/
+/* Returns P(X > t). X is normal with standard deviation 1, or, in the sum norm, the sum of `draws`
+** (1 to 3) Laplace variables with standard deviation 1 each. */
 static long double outside_of(int draws, long double t) {
   long double x = t * sqrtl(2), fall = expl(-x);
   if (!is_l1) return erfcl(t / sqrtl(2)) / 2;
@@ -740,10 +707,8 @@ static long double outside_of(int draws, long double t) {
   return draws == 2 ? fall * (2 + x) / 4 : fall * (8 + 5 * x + x * x) / 16;
 }
 
-/*
-** Returns the t such that at least one of m independent variables X of outside_of() exceeds t with
-** probability delta.
-*/
+/* Returns the t such that at least one of m independent variables X of outside_of() exceeds t with
+** probability delta. */
 static long double level_of(long double delta, int m, int draws) {
   long double low = -10, high = is_l1 ? 1000 : 40;
   for (int i = 0; i < 200; i++) {
@@ -770,10 +735,8 @@ static void thresholds(void) {
         question.keys = KEYS_PRIVATE;
         question.max_groups = groups[g];
         read_start(&read, &question, r == 0 ? 1e-6 : r == 1 ? 0.5 : 100, 1);
-        /*
-        ** The largest count that one unit adds to a key: three rows, or for sums one row that uses
-        ** the whole clip.
-        */
+        /* The largest count that one unit adds to a key: three rows, or for sums one row that uses
+        ** the whole clip. */
         long double most = (keyed[f] == KEY_SUM ? 1 : 3) * (long double)read.shape.count_steps;
         for (int d = 0; d < 7; d++) {
           read.reading.selection_delta = deltas[d];
@@ -821,10 +784,8 @@ static void keys_below_the_threshold_are_not_shown(void) {
   }
 }
 
-/*
-** One unit has four keys and adds the largest possible count to each. The test checks that at least
-** one of these keys is shown with probability delta = 0.05.
-*/
+/* One unit has four keys and adds the largest possible count to each. The test checks that at least
+** one of these keys is shown with probability delta = 0.05. */
 static void check_lone_keys(enum number family) {
   static struct read read;
   enum { RUNS = 40000 };
@@ -849,10 +810,8 @@ static void a_key_of_one_unit_is_rarely_shown(void) {
   check_lone_keys(KEY_MEAN);
 }
 
-/*
-** The intervals of published keys hold 95% of the true numbers, however rarely a key is published.
-** Each run adds noise until the key is published.
-*/
+/* The intervals of published keys hold 95% of the true numbers, however rarely a key is published.
+** Each run adds noise until the key is published. */
 static void intervals_of_published_keys(void) {
   enum { RUNS = 3000 };
   static struct read read;

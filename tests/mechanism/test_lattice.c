@@ -1,9 +1,7 @@
-/*
-** test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
+/* test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
 ** The tests compute these inequalities in 128-bit integers, which do not overflow. There is no
 ** second implementation to compare with. The arguments are all numbers of some small ranges, random
-** numbers and extreme numbers.
-*/
+** numbers and extreme numbers. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -30,9 +28,8 @@ static int128 absolute(int128 x) {
   return x < 0 ? -x : x;
 }
 
-/*
-** Returns whether `rounded` is the integer nearest to numerator/denominator, halves away from zero.
-*/
+/* Returns whether `rounded` is the integer nearest to numerator/denominator, halves away from
+** zero. */
 static int is_nearest(int128 rounded, int128 numerator, int128 denominator) {
   int128 twice = 2 * absolute(rounded * denominator - numerator);
   if (twice == denominator) return absolute(rounded) * denominator > absolute(numerator);
@@ -81,9 +78,8 @@ static void rounding_is_to_nearest_halves_away(void) {
   }
 }
 
-/*
-** For every shift, the totals are close to +-2^62 steps, and next to the middle between two steps.
-*/
+/* For every shift, the totals are close to +-2^62 steps, and next to the middle between two
+** steps. */
 static void rounding_of_wide_totals(void) {
   for (int shift = 1; shift <= 63; shift++) {
     int128 half = (int128)1 << (shift - 1);
@@ -114,10 +110,8 @@ static void rounding_saturates(void) {
 
 /* ---- sensitivity ----------------------------------------------------------------------------- */
 
-/*
-** Returns the largest distance of rounded totals, over all pairs of totals in a window that are
-** `distance` fine steps apart.
-*/
+/* Returns the largest distance of rounded totals, over all pairs of totals in a window that are
+** `distance` fine steps apart. */
 static int64_t widest_pair(int distance, int shift) {
   int window = 3 << shift;
   int64_t widest = 0;
@@ -256,10 +250,8 @@ static void check_refinement(uint64_t inner, uint64_t outer) {
         "too small: %" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
   CHECK((uint128)gap * (fresh - 1) < product, "not the least: %" PRIu64 " %" PRIu64 ": %" PRIu64,
         inner, outer, fresh);
-  /*
-  ** The cost of the fresh draw and of the outer point is at most that of the inner point: 1/fresh +
-  ** 1/outer <= 1/inner.
-  */
+  /* The cost of the fresh draw and of the outer point is at most that of the inner point: 1/fresh +
+  ** 1/outer <= 1/inner. */
   CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer,
         "%" PRIu64 " %" PRIu64 ": %" PRIu64, inner, outer, fresh);
 }

@@ -1,12 +1,10 @@
-/*
-** test_lattice_design.c: tests mechanism.h. The tests cover the lattice over its whole domain, the
+/* test_lattice_design.c: tests mechanism.h. The tests cover the lattice over its whole domain, the
 ** clocks, and the joint distribution of the points of a path. tests/sums/test_neighbour_vectors.c
 ** compares the sensitivity with neighbours.
 **
 ** The statistical tests compare moments of a million draws and allow seven standard errors of the
 ** estimate. The standard error of a variance is 0.14%, so a test misses an error of 2% in a
-** variance with probability below 1e-10.
-*/
+** variance with probability below 1e-10. */
 #include "check.h"
 #include "random.h"
 
@@ -28,10 +26,8 @@ static double log_uniform(double low, double high) {
 
 /* ---- design ---------------------------------------------------------------------------------- */
 
-/*
-** Compares 2 rate V with s^2 without rounding, and returns -1, 0 or 1. The rate is below 2^21, so
-** shift > 0.
-*/
+/* Compares 2 rate V with s^2 without rounding, and returns -1, 0 or 1. The rate is below 2^21, so
+** shift > 0. */
 static int compare_cost(double rate, uint64_t variance, uint64_t sensitivity) {
   int exponent;
   uint64_t mantissa = (uint64_t)ldexp(frexp(rate, &exponent), 53);
@@ -52,9 +48,8 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   CHECK(design.shift >= 0 && design.shift <= 100, "clip %a rate %a: shift %d", clip, rate,
         design.shift);
   struct bounds bounds = scalar_bounds(clip, nonnegative);
-  /*
-  ** The bounds equal the clip exactly, on a lattice 2^shift times finer than that of the release.
-  */
+  /* The bounds equal the clip exactly, on a lattice 2^shift times finer than that of the
+  ** release. */
   double fine = ldexp(1, design.granularity - design.shift);
   CHECK(bounds.high * fine == clip && bounds.low * fine == (nonnegative ? 0 : -clip),
         "clip %a rate %a: bounds %g %g", clip, rate, bounds.low, bounds.high);
@@ -68,10 +63,8 @@ static void check_design(double clip, double rate, int nonnegative, int replace)
   uint64_t variance = gaussian_clock(design.sensitivity, rate), s = design.sensitivity;
   CHECK(variance >= LATTICE_MIN_VARIANCE && variance < LATTICE_VARIANCE_END,
         "clip %a rate %a: V %llu", clip, rate, (unsigned long long)variance);
-  /*
-  ** V = ceil(s^2/(2 rate)) + 1: the variance V - 1 would still be large enough, and V - 2 would
-  ** not.
-  */
+  /* V = ceil(s^2/(2 rate)) + 1: the variance V - 1 would still be large enough, and V - 2 would
+  ** not. */
   CHECK(compare_cost(rate, variance - 1, s) >= 0, "clip %a rate %a: V too small", clip, rate);
   CHECK(compare_cost(rate, variance - 2, s) < 0, "clip %a rate %a: V too large", clip, rate);
   long double cost = (long double)s * (long double)s / (2 * ((long double)variance - 1 / 12.0L));
@@ -104,10 +97,8 @@ static void designs_over_the_whole_domain(void) {
   }
 }
 
-/*
-** At ordinary rates, the standard deviation of the noise is within 1% of the requested standard
-** deviation.
-*/
+/* At ordinary rates, the standard deviation of the noise is within 1% of the requested standard
+** deviation. */
 static void noise_is_not_wasted(void) {
   for (int i = 0; i < 20000; i++) {
     double clip = log_uniform(1e-6, 1e9), rate = log_uniform(1e-8, 1e6);
@@ -197,10 +188,8 @@ static void inward_steps(void) {
       CHECK(inner == gaussian_clock(s, rate) && inner < outer && inner >= LATTICE_MIN_VARIANCE,
             "rate %g after %g: %llu", rate, first, (unsigned long long)inner);
       CHECK(fresh >= inner && fresh < LATTICE_VARIANCE_END, "W = %llu", (unsigned long long)fresh);
-      /*
-      ** W is `fresh`, Vt is `outer` and Vs is `inner`. 1/W + 1/Vt <= 1/Vs holds, and would not hold
-      ** for W - 1.
-      */
+      /* W is `fresh`, Vt is `outer` and Vs is `inner`. 1/W + 1/Vt <= 1/Vs holds, and would not hold
+      ** for W - 1. */
       CHECK(((uint128)outer + fresh) * inner <= (uint128)fresh * outer, "the point costs more");
       CHECK(((uint128)outer + fresh - 1) * inner > (uint128)(fresh - 1) * outer, "W is too large");
       /* The draw costs at most the difference between the rates of the two points. */
@@ -235,16 +224,12 @@ static void add_moments(struct moments *moments, int64_t points[POINTS][DIMENSIO
   }
 }
 
-/*
-** The allowed number of standard errors. Each of 14 moments of two different paths, estimated from
-** a million draws, exceeds this number by chance with probability 2.6e-12.
-*/
+/* The allowed number of standard errors. Each of 14 moments of two different paths, estimated from
+** a million draws, exceeds this number by chance with probability 2.6e-12. */
 #define SIGMAS 7
 
-/*
-** The points must have the covariances of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) =
-** V_min(i,j).
-*/
+/* The points must have the covariances of Brownian motion at clocks V0 < V1 < V2: Cov(Xi, Xj) =
+** V_min(i,j). */
 static void check_moments(const struct moments *moments, const uint64_t *clocks) {
   for (int i = 0; i < POINTS; i++) {
     double v = (double)clocks[i], mean = moments->mean[i] / DRAWS;

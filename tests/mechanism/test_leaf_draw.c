@@ -1,8 +1,6 @@
-/*
-** test_leaf_draw.c: tests exponential.h. The tests go through all small data sets and all their
+/* test_leaf_draw.c: tests exponential.h. The tests go through all small data sets and all their
 ** neighbours. For each pair they compare the changes of the losses with the range that the draw is
-** charged for, and the exact probabilities with the cost.
-*/
+** charged for, and the exact probabilities with the cost. */
 
 #include "check.h"
 #include "chi_square.h"
@@ -39,10 +37,8 @@ static void set(struct setting *setting, double clip, double q, int replace) {
   setting->draw = (struct leaf_draw){&setting->question, &setting->shape, q, replace};
 }
 
-/*
-** Sets units[k] to all vectors of a unit whose parts are multiples of 1/PARTS of the largest norm,
-** and returns their number. The first is 0.
-*/
+/* Sets units[k] to all vectors of a unit whose parts are multiples of 1/PARTS of the largest norm,
+** and returns their number. The first is 0. */
 static int all_units(const struct setting *setting, int64_t units[][LEAVES]) {
   int64_t reach = setting->shape.blocks[0].lead_reach;
   int count = 0;
@@ -135,10 +131,8 @@ static void replacing_a_unit_changes_losses_within_the_range(void) {
   neighbours(3, 1);
 }
 
-/*
-** Sets losses[i] to the loss of leaf i: the number of rows between the leaf and the rank of the
-** quantile, which is in the middle of a row.
-*/
+/* Sets losses[i] to the loss of leaf i: the number of rows between the leaf and the rank of the
+** quantile, which is in the middle of a row. */
 static void losses_of(double q, const int *rows, long double *losses) {
   long double before = 0, n = 0;
   for (int i = 0; i < LEAVES; i++) n += rows[i];

@@ -1,8 +1,6 @@
-/*
-** test_series.c: tests mechanism/series_matrix.h. With arguments, the program prints what it
+/* test_series.c: tests mechanism/series_matrix.h. With arguments, the program prints what it
 ** computes, and tests/test_series_law.py compares it with integers of any length and with dense
-** linear algebra.
-*/
+** linear algebra. */
 #include "check.h"
 #include "random.h"
 #include "splitmix.h"
@@ -22,10 +20,8 @@ static struct series series_of(int periods, const struct noise_law *noise) {
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
-/*
-** Every column has norm 1 or a little less, and the multipliers of a point add up to less than 2^67
-** (series_coordinate()).
-*/
+/* Every column has norm 1 or a little less, and the multipliers of a point add up to less than 2^67
+** (series_coordinate()). */
 static void check_matrix(int periods, double near) {
   struct series series = series_of(periods, &gaussian_noise);
   uint128 *sums = calloc((size_t)periods, sizeof *sums);
@@ -269,20 +265,16 @@ struct shape_of_units {
   double least;      /* the part of the sensitivity that occurs if a unit is replaced */
 };
 
-/*
-** A count has one coordinate: two units are furthest apart if one counts in the first and the other
-** in the last period.
-*/
+/* A count has one coordinate: two units are furthest apart if one counts in the first and the other
+** in the last period. */
 static const struct shape_of_units units[] = {{"count", &family_sum, 1, 0, 0.98},
                                               {"sum", &family_sum, 0, 0, 0.98},
                                               {"mean", &family_mean, 0, 1.1071487177940904, 0.98},
                                               {"keys", &family_key_count, 1, M_PI / 2, 0.98}};
 enum { KINDS_OF_UNITS = 4 };
 
-/*
-** Returns the square of the distance (or the sum of magnitudes) between the points of two data
-** sets. `unit` is the difference of their exact sums.
-*/
+/* Returns the square of the distance (or the sum of magnitudes) between the points of two data
+** sets. `unit` is the difference of their exact sums. */
 static double distance_of(const struct series *series, const struct design *design, int is_l1,
                           int width, const int128 *others, const int64_t *unit) {
   int128 with[PERIODS * WIDTH];
@@ -298,10 +290,8 @@ static double distance_of(const struct series *series, const struct design *desi
   return sum;
 }
 
-/*
-** Adds a vector of norm `left` in one period. The vector lies at the edge of the unit's cone or
-** anywhere in it. Where the family is not non-negative and has one coordinate, it has any sign.
-*/
+/* Adds a vector of norm `left` in one period. The vector lies at the edge of the unit's cone or
+** anywhere in it. Where the family is not non-negative and has one coordinate, it has any sign. */
 static void add_part(int64_t *unit, const struct shape_of_units *of, int t, double left, int is_l1,
                      int sign) {
   int edge = (int)(random_bits() % 3);
@@ -325,9 +315,8 @@ static void add_unit(int64_t *unit, const struct shape_of_units *of, double reac
   }
 }
 
-/*
-** Compares the points of many pairs of neighbours with the sensitivity. Returns the largest ratio.
-*/
+/* Compares the points of many pairs of neighbours with the sensitivity. Returns the largest
+** ratio. */
 static double check_neighbours(const struct shape_of_units *of, int replace,
                                const struct mechanism *mechanism, double rate) {
   struct options options = {.family = of->family,
@@ -391,10 +380,9 @@ static void neighbours_in_the_sum_norm(void) {
   }
 }
 
-/*
-** Roundings count most where neighbours are a few steps apart. The test takes all sums of the other
-** rows, up to whole steps, and all units of one cell that count at most `reach` in three periods.
-*/
+/* Roundings count most where neighbours are a few steps apart. The test takes all sums of the other
+** rows, up to whole steps, and all units of one cell that count at most `reach` in three
+** periods. */
 static double check_roundings(int reach, int shift) {
   struct layout shape = {.distance = (uint64_t)reach, .periods = 3, .touched = 3};
   struct design design = {.shift = shift};
@@ -432,12 +420,10 @@ static void roundings_stay_within_the_sensitivity(void) {
 
 /* ---- adaptive data --------------------------------------------------------------------------- */
 
-/*
-** An adversary chooses the data of each period after seeing all points before. It is a fixed random
+/* An adversary chooses the data of each period after seeing all points before. It is a fixed random
 ** function of these points. In one world a unit takes part, which counts at most REACH from the
 ** first to the last period. The test adds up the Renyi divergence of the two worlds over all points
-** whose noise is at most REST.
-*/
+** whose noise is at most REST. */
 enum { SEEN = 3, REACH = 12, SHIFT = 2, REST = 45 };
 
 struct worlds {
@@ -464,10 +450,8 @@ static void choose_data(const struct worlds *worlds, struct history *past, int t
   past->with[t] = past->sums[t] + (splitmix(&state) % 2 ? part : -part);
 }
 
-/*
-** Returns the mean of (the ratio of the probabilities of the points t, t + 1, ...)^alpha, given the
-** points before. `weight` is the probability of the points before.
-*/
+/* Returns the mean of (the ratio of the probabilities of the points t, t + 1, ...)^alpha, given the
+** points before. `weight` is the probability of the points before. */
 static double moment(struct worlds *worlds, struct history past, int t, double weight) {
   if (t == SEEN) {
     worlds->longest = fmax(worlds->longest, past.square);
@@ -490,11 +474,9 @@ static double moment(struct worlds *worlds, struct history past, int t, double w
   return sum;
 }
 
-/*
-** On every history the squares of the shifts add up to at most s^2, and the divergence is at most
+/* On every history the squares of the shifts add up to at most s^2, and the divergence is at most
 ** alpha s^2/(2V), as if the shifts were fixed. Many adversaries reach the bound that belongs to
-** their longest shift, and the mean of the squares is no bound.
-*/
+** their longest shift, and the mean of the squares is no bound. */
 static void adaptive_data_cost_no_more(void) {
   struct series series = series_of(SEEN, &gaussian_noise);
   struct layout shape = {.distance = REACH, .periods = SEEN, .touched = SEEN};
@@ -565,10 +547,9 @@ static void print_coordinates(int periods, int shift, char **texts) {
   series_free(&series);
 }
 
-/*
-** design family mechanism clip rate keys nonnegative diagnose periods replace: prints B, the steps
-** of a diagnose count, the exponents of both lattices, s, the clock and the rate that is charged.
-*/
+/* design family mechanism clip rate keys nonnegative diagnose periods replace: prints B, the steps
+** of a diagnose count, the exponents of both lattices, s, the clock and the rate that is
+** charged. */
 static void print_design(char **words) {
   struct options options = {.family = !strcmp(words[0], "sum")     ? &family_sum
                                       : !strcmp(words[0], "mean")  ? &family_mean

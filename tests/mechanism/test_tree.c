@@ -1,8 +1,6 @@
-/*
-** test_tree.c: compares estimate_quantiles.c with the normal equations, solved by Gaussian
+/* test_tree.c: compares estimate_quantiles.c with the normal equations, solved by Gaussian
 ** elimination in long double, with the max-min formula of isotonic regression, and with simulated
-** noise.
-*/
+** noise. */
 #include "check.h"
 #include "random.h"
 
@@ -15,10 +13,8 @@
 
 enum { LEVELS = 6, LEAVES = 1 << LEVELS, NODES = 2 * LEAVES - 2 };
 
-/*
-** The nodes of each level, from the top: the binary tree, and the tree for the sum norm with the
-** same number of leaves.
-*/
+/* The nodes of each level, from the top: the binary tree, and the tree for the sum norm with the
+** same number of leaves. */
 struct form {
   struct tree tree;
   int levels, bits[LEVELS];
@@ -108,10 +104,8 @@ static void leaves_are_least_squares(void) {
   }
 }
 
-/*
-** tree_leaves() does not change counts that are consistent already, for trees of every size. It
-** does not modify the nodes.
-*/
+/* tree_leaves() does not change counts that are consistent already, for trees of every size. It
+** does not modify the nodes. */
 static void consistent_nodes_are_kept(void) {
   for (int i = 0; i < 32; i++) {
     struct tree tree = tree_make(1 + i / 2, i % 2);
@@ -160,10 +154,8 @@ static void rank_stddev_by_elimination(void) {
   }
 }
 
-/*
-** With 20000 trees, the standard error is 0.5%. The test allows six standard errors, which one of
-** the cases exceeds by chance with probability 1e-8.
-*/
+/* With 20000 trees, the standard error is 0.5%. The test allows six standard errors, which one of
+** the cases exceeds by chance with probability 1e-8. */
 static void rank_stddev_by_simulation(void) {
   const struct {
     struct tree tree;
@@ -205,9 +197,8 @@ static void typical_stddev_by_integration(void) {
   }
 }
 
-/*
-** Returns the error in rank of the median, root mean square over 64 places, for a sensitivity of 1.
-*/
+/* Returns the error in rank of the median, root mean square over 64 places, for a sensitivity of
+** 1. */
 static double error_of(struct tree tree, int is_l1) {
   double sum = 0, places = 1 << tree.bits;
   for (int i = 0; i < 64; i++) {
@@ -233,10 +224,8 @@ static void the_number_of_levels_is_good(void) {
 
 /* ---- running totals -------------------------------------------------------------------------- */
 
-/*
-** Returns the value of the isotonic regression at place i: the maximum over j <= i of the minimum
-** over k >= i of the mean of elements j to k.
-*/
+/* Returns the value of the isotonic regression at place i: the maximum over j <= i of the minimum
+** over k >= i of the mean of elements j to k. */
 static double max_min(const double *sums, int count, int at) {
   double most = -INFINITY;
   for (int j = 0; j <= at; j++) {
@@ -303,10 +292,8 @@ static void places(void) {
   }
 }
 
-/*
-** At the place of a rank, the running total equals the rank, and just before this place the total
-** is lower. The places of larger ranks are not smaller.
-*/
+/* At the place of a rank, the running total equals the rank, and just before this place the total
+** is lower. The places of larger ranks are not smaller. */
 static void places_invert_totals(void) {
   enum { COUNT = 64 };
   for (int run = 0; run < 500; run++) {

@@ -1,12 +1,10 @@
-/*
-** test_sgd.c: tests sgd.h. The tests compare every iterate with a descent in long double
+/* test_sgd.c: tests sgd.h. The tests compare every iterate with a descent in long double
 ** arithmetic, which computes each gradient as a difference of the loss. They find the sensitivity
 ** of a step by brute force, and check the constants of the losses. They compare the bound for
 ** public rows with the recursion that defines it.
 **
 ** This file has its own sampler, which replaces discrete_gaussian.c and discrete_laplace.c. The
-** noise of every step is therefore known, and a test can choose the coefficients before a step.
-*/
+** noise of every step is therefore known, and a test can choose the coefficients before a step. */
 #include "families.h"
 #include "check.h"
 #include "random.h"
@@ -153,10 +151,8 @@ static long double loss(const struct descent *descent, long double margin, doubl
   }
 }
 
-/*
-** The slope of the loss, computed from a difference. Its error is about 1e-9, also at the Huber
-** kink.
-*/
+/* The slope of the loss, computed from a difference. Its error is about 1e-9, also at the Huber
+** kink. */
 static long double slope(const struct descent *descent, long double margin, double y) {
   long double h = 1e-9L;
   return (loss(descent, margin + h, y) - loss(descent, margin - h, y)) / (2 * h);
@@ -191,10 +187,8 @@ static void reference_leave(struct reference *reference, const struct descent *d
   for (int j = 0; j < dim; j++) reference->w[j] *= shrink;
 }
 
-/*
-** Requirement G1 of sgd.h: checks the iterate after each number of rows. Missing rows must give the
-** same iterate as rows without a gradient.
-*/
+/* Requirement G1 of sgd.h: checks the iterate after each number of rows. Missing rows must give the
+** same iterate as rows without a gradient. */
 static void iterates(void) {
   for (int model = 0; model < 120; model++) {
     int rows = 1 + (int)(random_bits() % MOST_ROWS);
@@ -244,10 +238,8 @@ static struct row wild_row(const struct descent *descent) {
   return row;
 }
 
-/*
-** Computes M of the last step for a descent that is at the given point of the ball before this
-** step.
-*/
+/* Computes M of the last step for a descent that is at the given point of the ball before this
+** step. */
 static void last_step(const struct descent *descent, const struct layout *shape,
                       const struct design *design, const int64_t *point, const struct row *row,
                       int128 *totals) {
@@ -309,12 +301,10 @@ static void sensitivity(void) {
   CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
 }
 
-/*
-** A step stays exactly within the ball whose radius is the sensitivity. The gradients and features
+/* A step stays exactly within the ball whose radius is the sensitivity. The gradients and features
 ** of the rows are as large as possible. For about half of the rows, the rounded step would be
 ** outside the ball if the code did not correct it. The descent starts at w = 0, so the point is the
-** step.
-*/
+** step. */
 static void steps_are_within_the_ball(void) {
   int at_the_rim = 0;
   for (int trial = 0; trial < 2000; trial++) {
@@ -341,10 +331,8 @@ static void steps_are_within_the_ball(void) {
 
 /* ---- the constants of a loss ----------------------------------------------------------------- */
 
-/*
-** The slope of a loss and the differences of slopes never exceed the constants of this loss, and
-** come close to them.
-*/
+/* The slope of a loss and the differences of slopes never exceed the constants of this loss, and
+** come close to them. */
 static void constants(void) {
   for (int model = 0; model < 200; model++) {
     struct descent descent = random_descent(1, 0);
@@ -373,11 +361,9 @@ static void constants(void) {
 
 /* ---- public rows ----------------------------------------------------------------------------- */
 
-/*
-** A step takes two points at distance d to points at distance at most L d + 5/4 sqrt(dim). The
+/* A step takes two points at distance d to points at distance at most L d + 5/4 sqrt(dim). The
 ** rounding error e of sgd.h is twice 5/4 sqrt(dim). The other half of e covers the rounding of the
-** shifts a_j.
-*/
+** shifts a_j. */
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 1);
@@ -403,11 +389,9 @@ static void lattice_contraction(void) {
   }
 }
 
-/*
-** T is the distance that is left between two descents (sgd.h). The test computes the recursion for
+/* T is the distance that is left between two descents (sgd.h). The test computes the recursion for
 ** T. The shifts a_j = c L^(m-j) make T zero after the last step, and the charge is the cost of
-** these shifts. No other shifts that make T zero cost less.
-*/
+** these shifts. No other shifts that make T zero cost less. */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
     int after = (int)(random_bits() % 50);
@@ -442,10 +426,8 @@ static void public_rows(void) {
         cost += taken * taken / (2 * descent.variance);
         left = (left - taken) * contraction + error;
       }
-      /*
-      ** If the rounding errors dominate, T may be zero before the last step. Then the cost is lower
-      ** than the charge.
-      */
+      /* If the rounding errors dominate, T may be zero before the last step. Then the cost is lower
+      ** than the charge. */
       if (trial == 0) CHECK(cost <= charged * (1 + 1e-9), "costs %g, charged %g", cost, charged);
       if (trial == 0 && error * after < 1e-4 * step * pow(contraction, after))
         CHECK(cost >= charged * (1 - 1e-3), "costs %g, charged %g", cost, charged);
@@ -459,10 +441,8 @@ static void public_rows(void) {
   }
 }
 
-/*
-** If no variance is sufficient, the code sets none (0). It never sets a variance that costs more
-** than the rate.
-*/
+/* If no variance is sufficient, the code sets none (0). It never sets a variance that costs more
+** than the rate. */
 static void extreme_rates(void) {
   int none = 0;
   for (int model = 0; model < 20000; model++) {
@@ -481,12 +461,11 @@ static void extreme_rates(void) {
   CHECK(none > 100 && none < 10000, "%d of 20000 have no noise", none);
 }
 
-/*
-** Noise that is added after the last step hides every earlier row at least as much as the last row.
+/* Noise that is added after the last step hides every earlier row at least as much as the last row.
 ** An exception is noise so large that the rounding in earlier steps matters. The code refuses such
 ** noise. The test checks each row for the noise that the code admits. Each shift is proportional to
-** L^(steps left) and to the noise of its step. The shifts cover all steps or the first few steps.
-*/
+** L^(steps left) and to the noise of its step. The shifts cover all steps or the first few
+** steps. */
 static void noise_on_top(void) {
   int admitted = 0, refused = 0;
   for (int model = 0; model < 1000; model++) {
@@ -536,12 +515,10 @@ static void noise_on_top(void) {
 
 /* ---- random stop ----------------------------------------------------------------------------- */
 
-/*
-** Every row moves the point by one step of eta C, and there is no noise, so the final point M shows
+/* Every row moves the point by one step of eta C, and there is no noise, so the final point M shows
 ** how many rows were used. The 8 possible numbers of rows are equally likely. The test trains
 ** 80,000 models, so each count has a standard deviation of 93.5. The test allows six standard
-** deviations, which each count exceeds with probability 2e-9.
-*/
+** deviations, which each count exceeds with probability 2e-9. */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
                             .rows = 8,
@@ -582,12 +559,10 @@ static long double stick(long double epsilon, long double apart, long double sla
          slack * (1 + expl(epsilon));
 }
 
-/*
-** The reference computes Theorem 5 of Asoodeh et al. in long double arithmetic. It computes a new
+/* The reference computes Theorem 5 of Asoodeh et al. in long double arithmetic. It computes a new
 ** contraction coefficient in each step and uses the path bound at each step. The computed delta is
 ** never above the delta of the theorem as printed. The code finds the least variance for a given
-** delta.
-*/
+** delta. */
 static void stop_delta(void) {
   for (int model = 0; model < 60; model++) {
     struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
@@ -647,11 +622,9 @@ static uint64_t sum_distance(const int128 *a, const int128 *b, int dim, int shif
   return sum;
 }
 
-/*
-** No two neighbours are further apart in the L1 norm than the sensitivity, and rows with equal
+/* No two neighbours are further apart in the L1 norm than the sensitivity, and rows with equal
 ** features come near this distance. For falling learning rates, each step stays within the ball of
-** this step.
-*/
+** this step. */
 static void sum_sensitivity(void) {
   double largest = 0;
   for (int pair = 0; pair < 20000; pair++) {
@@ -679,10 +652,9 @@ static void sum_sensitivity(void) {
   CHECK(largest > 0.95, "the pairs are too tame to show anything: %g", largest);
 }
 
-/*
-** Relative to the noise of its step, no row moves the point further than the last row does. In
-** later steps the sensitivity and the noise do not grow, and the contraction factor does not fall.
-*/
+/* Relative to the noise of its step, no row moves the point further than the last row does. In
+** later steps the sensitivity and the noise do not grow, and the contraction factor does not
+** fall. */
 static void falling_steps(void) {
   for (int model = 0; model < 120; model++) {
     struct descent descent = random_descent(2 + (int)(random_bits() % 300), 0);
@@ -724,11 +696,9 @@ static void falling_steps(void) {
   }
 }
 
-/*
-** Each step before the last one asks the sampler for the noise that is charged: of the model's law,
+/* Each step before the last one asks the sampler for the noise that is charged: of the model's law,
 ** and with a standard deviation proportional to the learning rate of the step. (The release draws
-** the noise of the last step.)
-*/
+** the noise of the last step.) */
 static void noise_of_every_step(void) {
   for (int model = 0; model < 400; model++) {
     int rows = 2 + (int)(random_bits() % 40), at = -1;

@@ -1,5 +1,4 @@
-/*
-** test_bridges.c: compares points that are drawn between two points of a path (noise.h) with their
+/* test_bridges.c: compares points that are drawn between two points of a path (noise.h) with their
 ** conditional distributions.
 **
 ** The test computes the distributions from their definition: the product of the probabilities of
@@ -11,8 +10,7 @@
 ** deviations, which has probability 3e-12. All 523 comparisons together raise a false alarm with
 ** probability below 2e-9. With CONTROLS draws, the probability that a chi-square test misses one of
 ** the errors of a_wrong_gaussian_law_is_seen() is below 1e-10. The probability that the moments of
-** all 24 orders together miss a variance error of 2% is below 1e-6.
-*/
+** all 24 orders together miss a variance error of 2% is below 1e-6. */
 #include "check.h"
 #include "chi_square.h"
 #include "noise/noise.h"
@@ -37,10 +35,8 @@ static void normalise(void) {
   for (int i = 0; i <= 2 * REACH; i++) law[i] /= sum;
 }
 
-/*
-** Tests whether the differences between[i] - from, i < count, have the distribution `law`. Returns
-** the p-value.
-*/
+/* Tests whether the differences between[i] - from, i < count, have the distribution `law`. Returns
+** the p-value. */
 static double p_of_draws(int64_t from, int count) {
   for (int i = 0; i <= 2 * REACH; i++) counts[i] = 0;
   for (int i = 0; i < count; i++) {
@@ -84,10 +80,8 @@ static void gaussian_points_follow_their_law(void) {
   }
 }
 
-/*
-** Control: the test must reject a variance that is off by 5%, and a centre that is off by a
-** quarter.
-*/
+/* Control: the test must reject a variance that is off by 5%, and a centre that is off by a
+** quarter. */
 static void a_wrong_gaussian_law_is_seen(void) {
   struct gaussian_bridge bridge = {100, 300};
   fill(inner, 0, CONTROLS);
@@ -113,11 +107,9 @@ static void short_gaussian_vectors_follow_the_law(void) {
   CHECK(p > ALARM, "p %g", p);
 }
 
-/*
-** The steps are as wide as possible, so the integers are as large as possible. The test checks the
+/* The steps are as wide as possible, so the integers are as large as possible. The test checks the
 ** mean, the variance and the low-order bits. The sum of squares has a relative standard deviation
-** of sqrt(2/count).
-*/
+** of sqrt(2/count). */
 static void wide_gaussian_points_have_their_moments(void) {
   enum { COUNT = 500000 };
   const uint64_t end = (uint64_t)1 << 62;
@@ -160,12 +152,10 @@ static void wide_gaussian_points_have_their_moments(void) {
 
 static long double step_law[4 * REACH + 1], other_law[4 * REACH + 1];
 
-/*
-** Computes the distribution of a step from scale t to scale u. Its generating function is the
+/* Computes the distribution of a step from scale t to scale u. Its generating function is the
 ** quotient of the generating functions of the two discrete Laplace distributions. The step
 ** therefore has the distribution of scale u, convolved with the coefficients of
-** (1 - pz)(1 - p/z)/(1 - p)^2, where p = exp(-1/t).
-*/
+** (1 - pz)(1 - p/z)/(1 - p)^2, where p = exp(-1/t). */
 static void laplace_step_law(long double t, long double u, long double *step) {
   long double p = expl(-1 / t), r = expl(-1 / u), scale = (1 - r) / (1 + r) / ((1 - p) * (1 - p));
   for (int i = 0; i <= 4 * REACH; i++) {
@@ -229,14 +219,12 @@ static void short_laplace_vectors_follow_the_law(void) {
   CHECK(p > ALARM, "p %g", p);
 }
 
-/*
-** For wide scales, the test draws a path outward from 0 and then draws the point in between. This
+/* For wide scales, the test draws a path outward from 0 and then draws the point in between. This
 ** point must have the same distribution as the middle point of a path that is drawn step by step.
 ** The test compares the frequencies of 40 cells and the mean size with the discrete Laplace
 ** distribution of the middle scale. The mean size has a relative standard deviation of
 ** 1/sqrt(count), so the test misses a scale that is wrong by 5.3% with probability 1e-6. The test
-** also checks how often each step is 0.
-*/
+** also checks how often each step is 0. */
 static void wide_laplace_points_have_their_margins(void) {
   enum { COUNT = 50000, CELLS = 20 };
   const struct laplace_bridge wide[] = {{1 << 20, 3 << 19, 1 << 21},
@@ -276,12 +264,10 @@ static void wide_laplace_points_have_their_margins(void) {
 
 /* ---- all orders of five tiers ---------------------------------------------------------------- */
 
-/*
-** Five points at the clocks below. The test draws the innermost point first, and the other points
+/* Five points at the clocks below. The test draws the innermost point first, and the other points
 ** in each of the 24 orders. A point outside all others comes from a step, and a point between two
 ** others comes from a bridge. The covariance of the noise of two points must be the variance of the
-** inner point.
-*/
+** inner point. */
 enum { TIERS = 5, PATHS = 40000, ORDERS = 24 };
 static const uint64_t clocks[TIERS] = {1 << 20, 3 << 20, (3 << 20) + 16, 10 << 20, 40 << 20};
 static int64_t points[TIERS][PATHS];
@@ -347,13 +333,11 @@ static void every_order_has_the_joint_moments(void) {
 
 /* ---- the slack ------------------------------------------------------------------------------- */
 
-/*
-** A path that is drawn step by step reaches its outer point z in two steps of variances a and b. A
+/* A path that is drawn step by step reaches its outer point z in two steps of variances a and b. A
 ** release that later adds a point in between has drawn z in one step. The two distributions of z
 ** differ slightly. For this difference, the release charges the slack 4.1 exp(-2 pi^2 v) with v =
 ** ab/(a + b). The slack must be an upper bound on the logarithm of the ratio of the two
-** distributions.
-*/
+** distributions. */
 static void the_slack_bounds_the_ratio_of_the_two_laws(void) {
   const int variances[] = {1, 2, 3, 4, 6, 8};
   for (int i = 0; i < 6; i++) {

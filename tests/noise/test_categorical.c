@@ -1,9 +1,7 @@
-/*
-** test_categorical.c: compares the draws of noise.h with exact probabilities. The test
+/* test_categorical.c: compares the draws of noise.h with exact probabilities. The test
 ** controls the random bits. The seeds are fixed, so there are no false alarms. A test of a
 ** distribution fails below a p-value of 1e-6. A control shows that such a test fails if the step in
-** the exponent is wrong by 12%.
-*/
+** the exponent is wrong by 12%. */
 #include "check.h"
 #include "chi_square.h"
 #include "noise/noise.h"
@@ -40,11 +38,9 @@ static void count_draws(const int64_t *utility, size_t count, uint64_t exponent,
   }
 }
 
-/*
-** Sets exact[i] to the probability of index i under permute-and-flip, over all sets of indices that
+/* Sets exact[i] to the probability of index i under permute-and-flip, over all sets of indices that
 ** come before i: if i is at one of n places with equal probability, a given set of k others comes
-** before it, and no other, with probability k! (n-1-k)!/n!.
-*/
+** before it, and no other, with probability k! (n-1-k)!/n!. */
 static void flip_law(const long double *q, size_t count, long double *exact) {
   for (size_t i = 0; i < count; i++) exact[i] = 0;
   for (unsigned long set = 0; set < 1UL << count; set++) {
@@ -115,10 +111,8 @@ static void a_wrong_step_is_seen(void) {
   CHECK(p_of_case(7, 1.12) < ALARM, "12%% more");
 }
 
-/*
-** With the smallest step, 2^-40, and utilities that are 2^40 apart, each choice has 1/e of the
-** probability of the next better choice.
-*/
+/* With the smallest step, 2^-40, and utilities that are 2^40 apart, each choice has 1/e of the
+** probability of the next better choice. */
 static void the_smallest_step_over_a_large_gap(void) {
   static const int64_t gap = (int64_t)1 << CATEGORICAL_SHIFT;
   const int64_t utility[3] = {5 - gap, 5, 5 - 2 * gap};
@@ -130,11 +124,9 @@ static void the_smallest_step_over_a_large_gap(void) {
   CHECK(p_value(counts, exact, 3, DRAWS) > ALARM, "p %g", p_value(counts, exact, 3, DRAWS));
 }
 
-/*
-** With step 0, all choices are equally likely, however far apart the utilities are. With the
+/* With step 0, all choices are equally likely, however far apart the utilities are. With the
 ** smallest step and the largest gap, and with the largest step and any gap, the draw always chooses
-** the highest utility.
-*/
+** the highest utility. */
 static void extremes(void) {
   const int64_t apart[3] = {INT64_MIN, INT64_MAX, 0};
   const int64_t near[4] = {-1, 0, -1, -2};
@@ -152,10 +144,8 @@ static void extremes(void) {
   CHECK(counts[1] == DRAWS, "the largest step over the smallest gap: %ld", counts[1]);
 }
 
-/*
-** One utility of many is far above all others. The draw returns this utility, although each trial
-** proposes it with small probability.
-*/
+/* One utility of many is far above all others. The draw returns this utility, although each trial
+** proposes it with small probability. */
 static void a_lonely_winner_is_found(void) {
   static int64_t utility[4096];
   size_t chosen;
@@ -179,11 +169,9 @@ static void one_candidate_and_none(void) {
   CHECK(drawn(utility, 1, (uint64_t)1 << 53, &chosen) == 0 && chosen == 0, "a step too large");
 }
 
-/*
-** How many random blocks the draws use depends little on the utilities: over the five sets of
+/* How many random blocks the draws use depends little on the utilities: over the five sets of
 ** utilities, the largest number of blocks is less than three times the smallest. Draws that end at
-** the first acceptance use one block for equal utilities, and many if one utility stands out.
-*/
+** the first acceptance use one block for equal utilities, and many if one utility stands out. */
 static void a_draw_takes_about_the_same_whatever_the_data(void) {
   int64_t utility[500];
   long least = 0, most = 0;

@@ -1,11 +1,9 @@
-/*
-** test_csprng.c: tests csprng.h, ChaCha20 with fast key erasure. The two functions of entropy.h
+/* test_csprng.c: tests csprng.h, ChaCha20 with fast key erasure. The two functions of entropy.h
 ** defined here replace entropy.c at link time. They provide a key that the test has chosen, or
 ** fail, and record which bytes were wiped.
 **
 ** The reference is RFC 8439, appendix A.1, which lists keystream blocks of known keys with a nonce
-** of zeros.
-*/
+** of zeros. */
 #include <string.h>
 
 #include "check.h"
@@ -66,10 +64,8 @@ static void take_bytes(struct csprng *bits, unsigned char *bytes, size_t words) 
   }
 }
 
-/*
-** The first 32 bytes of the first block are the next key. The remaining bytes are the words that
-** the generator returns.
-*/
+/* The first 32 bytes of the first block are the next key. The remaining bytes are the words that
+** the generator returns. */
 static void words_are_the_keystream_of_the_rfc(void) {
   struct csprng bits;
   unsigned char bytes[96];
@@ -126,10 +122,8 @@ static void no_key_no_start(void) {
   CHECK(csprng_start(&bits) == 0, "started");
 }
 
-/*
-** csprng_take() takes the bits of a word from the lowest to the highest, and loses no bits between
-** two words.
-*/
+/* csprng_take() takes the bits of a word from the lowest to the highest, and loses no bits between
+** two words. */
 static void takes_cut_words_without_loss(void) {
   struct csprng bits, words;
   start(&bits, 7);

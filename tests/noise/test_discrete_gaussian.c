@@ -1,5 +1,4 @@
-/*
-** test_discrete_gaussian.c: tests the distribution of discrete_gaussian_draw(), with the system's
+/* test_discrete_gaussian.c: tests the distribution of discrete_gaussian_draw(), with the system's
 ** random bytes.
 **
 ** False alarms. A chi-square test fails below a p-value of 1e-10. The expected count of each cell
@@ -12,8 +11,7 @@
 **   variance, V from 2^20 to 2^62  off by 2%, 7 standard deviations beyond the limit
 **   shape against the normal       a central cell off by 8%, P(|y| > 4 sigma) three times as large
 **   low-order bits                 a residue mod 64 that is off by 15%
-**   dependence of two draws        a correlation of 3%
-*/
+**   dependence of two draws        a correlation of 3% */
 #include <gsl/gsl_cdf.h>
 #include <pthread.h>
 #include <string.h>
@@ -91,10 +89,8 @@ static void a_wrong_variance_is_seen(void) {
   }
 }
 
-/*
-** Makes 100000 draws one by one, so that each draw comes from a batch. The test detects a variance
-** that is off by 15%.
-*/
+/* Makes 100000 draws one by one, so that each draw comes from a batch. The test detects a variance
+** that is off by 15%. */
 static void single_numbers_follow_the_law(void) {
   enum { SINGLES = 100000 };
   for (int i = 0; i < SINGLES; i++) {
@@ -110,10 +106,8 @@ static const uint64_t large[] = {(uint64_t)1 << 41, 847288609443 /* 3^25 */, (ui
                                  DISCRETE_GAUSSIAN_MAX_VARIANCE - 1};
 enum { LARGE = sizeof large / sizeof large[0] };
 
-/*
-** The sum of squares divided by V has standard deviation sqrt(2/DRAWS) = 0.14%. The test fails
-** beyond 0.92%.
-*/
+/* The sum of squares divided by V has standard deviation sqrt(2/DRAWS) = 0.14%. The test fails
+** beyond 0.92%. */
 static void check_variance(uint64_t variance) {
   long double sum = 0;
   for (int i = 0; i < DRAWS; i++) sum += (long double)draws[i] * (long double)draws[i];
@@ -122,11 +116,9 @@ static void check_variance(uint64_t variance) {
         (unsigned long long)variance, ratio);
 }
 
-/*
-** Compares the draws with the normal distribution, in cells that are sigma/4 wide and reach up to 4
+/* Compares the draws with the normal distribution, in cells that are sigma/4 wide and reach up to 4
 ** sigma, and in one cell for each tail. At V >= 2^40 the relative difference between the
-** probability of a cell and its normal probability is less than 1e-6.
-*/
+** probability of a cell and its normal probability is less than 1e-6. */
 static void check_shape(uint64_t variance) {
   enum { CELLS = 34 };
   long counts[CELLS] = {0};
@@ -144,10 +136,8 @@ static void check_shape(uint64_t variance) {
   CHECK(p > ALARM, "variance %llu: p %g", (unsigned long long)variance, p);
 }
 
-/*
-** The distribution of y mod 64 differs from the uniform distribution by at most exp(-2 pi^2
-** V/64^2). An attacker therefore learns nothing from the low-order bits.
-*/
+/* The distribution of y mod 64 differs from the uniform distribution by at most exp(-2 pi^2
+** V/64^2). An attacker therefore learns nothing from the low-order bits. */
 static void check_low_order_bits(uint64_t variance) {
   long low[64] = {0}, middle[64] = {0};
   for (int j = 0; j < DRAWS; j++) {
@@ -158,10 +148,8 @@ static void check_low_order_bits(uint64_t variance) {
   CHECK(p > ALARM && q > ALARM, "variance %llu: p %g and %g", (unsigned long long)variance, p, q);
 }
 
-/*
-** Returns the octile, 0 to 7, of the normal distribution that contains a draw. All octiles are
-** equally likely.
-*/
+/* Returns the octile, 0 to 7, of the normal distribution that contains a draw. All octiles are
+** equally likely. */
 static int octile(int64_t value, uint64_t variance) {
   static double edges[OCTILE - 1];
   if (edges[0] == 0) {
@@ -173,10 +161,8 @@ static int octile(int64_t value, uint64_t variance) {
   return eighth;
 }
 
-/*
-** Forms pairs of the draws i and i + lag, such that no draw is in two pairs. Returns the p-value of
-** the hypothesis that all pairs of octiles are equally likely.
-*/
+/* Forms pairs of the draws i and i + lag, such that no draw is in two pairs. Returns the p-value of
+** the hypothesis that all pairs of octiles are equally likely. */
 static double p_value_pairs(uint64_t variance, int lag, int count) {
   long pairs[OCTILE * OCTILE] = {0};
   int total = 0;
@@ -188,10 +174,8 @@ static double p_value_pairs(uint64_t variance, int lag, int count) {
   return p_value_uniform(pairs, OCTILE * OCTILE, total);
 }
 
-/*
-** The size of a draw reveals nothing about its low-order bits. The test counts pairs of 8 octiles
-** and 8 residues.
-*/
+/* The size of a draw reveals nothing about its low-order bits. The test counts pairs of 8 octiles
+** and 8 residues. */
 static void check_bits_beside_size(uint64_t variance) {
   long cells[8 * OCTILE] = {0};
   for (int j = 0; j < DRAWS; j++)
@@ -216,9 +200,8 @@ static void draws_of_large_variances(void) {
   }
 }
 
-/*
-** The test uses the two coordinates of 40000 short vectors. The test detects a correlation of 10%.
-*/
+/* The test uses the two coordinates of 40000 short vectors. The test detects a correlation of
+** 10%. */
 static void coordinates_of_short_vectors_are_independent(void) {
   enum { NUMBERS = 80000 };
   const uint64_t variance = (uint64_t)1 << 41;
@@ -252,10 +235,8 @@ static void threads_draw_at_once(void) {
   CHECK(p > ALARM, "two threads: p %g", p);
 }
 
-/*
-** Parent and child draw after the fork. The draws are equal by chance with probability below
-** 2^-200.
-*/
+/* Parent and child draw after the fork. The draws are equal by chance with probability below
+** 2^-200. */
 static void processes_share_nothing(void) {
   int64_t parent[10], child[10];
   int ends[2], status = -1;

@@ -1,10 +1,9 @@
-/*
-** test_discrete_gaussian_source.c: tests the sampler with a source of random bytes that the test
+/* test_discrete_gaussian_source.c: tests the sampler with a source of random bytes that the test
 ** controls. The two functions of entropy.h defined here replace entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed, and the test can make it fail. The source remembers
-** where it wrote the bytes, and entropy_wipe() of this file records whether these bytes were wiped.
-*/
+** where it wrote the bytes, and entropy_wipe() of this file records whether these bytes were
+** wiped. */
 #include <string.h>
 #include <unistd.h>
 
@@ -63,10 +62,8 @@ static void failure_gives_zeros(void) {
   }
 }
 
-/*
-** One call of the sampler asks the system for one key. The call wipes this key and everything that
-** was made from this key.
-*/
+/* One call of the sampler asks the system for one key. The call wipes this key and everything that
+** was made from this key. */
 static void success_wipes_its_bytes(void) {
   int64_t noise[MOST];
   for (int i = 0; i < COUNTS; i++) {
@@ -77,10 +74,8 @@ static void success_wipes_its_bytes(void) {
   }
 }
 
-/*
-** The result of a call depends only on the bytes that the source provides to this call. No state
-** remains from an earlier call.
-*/
+/* The result of a call depends only on the bytes that the source provides to this call. No state
+** remains from an earlier call. */
 static void no_state_survives_a_call(void) {
   int64_t first[MOST], second[MOST], other[7];
   source_start(3, 0);

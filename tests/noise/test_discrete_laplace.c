@@ -1,5 +1,4 @@
-/*
-** test_discrete_laplace.c: tests the distributions of discrete_laplace_draw() and
+/* test_discrete_laplace.c: tests the distributions of discrete_laplace_draw() and
 ** discrete_laplace_step(). The test controls the random bits. The seeds are fixed, so there are no
 ** false alarms. The sampler makes a batch of draws and picks one of them. Some tests examine the
 ** distribution of the draws in a batch, and other tests examine which draw is picked.
@@ -7,8 +6,7 @@
 ** Power, at 50000 draws. Tests fail below a p-value of 1e-6 or beyond 5 standard deviations. The
 ** tests detect a scale that is off by 6% (see the control), a stay_chance() that is off by 2%, a
 ** moment at a large scale that is off by 5%, and a frequency of a residue mod 64 that is off by
-** 20%.
-*/
+** 20%. */
 #include "check.h"
 #include "chi_square.h"
 #include "noise/discrete_laplace.c" /* gives the tests access to the draws of a batch */
@@ -22,10 +20,8 @@
 
 static int64_t draws[DRAWS], steps[DRAWS];
 
-/*
-** Draws from L_Z(to) if `from` is 0. Otherwise draws the noise that turns a variable with
-** distribution L_Z(from) into one with distribution L_Z(to).
-*/
+/* Draws from L_Z(to) if `from` is 0. Otherwise draws the noise that turns a variable with
+** distribution L_Z(from) into one with distribution L_Z(to). */
 static void draw_steps(uint64_t from, uint64_t to, int64_t *noise) {
   struct csprng bits;
   struct step step = {from, to};
@@ -107,10 +103,8 @@ static void law_of_a_step(void) {
   }
 }
 
-/*
-** The distribution of a step, convolved with L_Z(from), must be L_Z(to), except for rounding in the
-** last digits. This test makes no random draws.
-*/
+/* The distribution of a step, convolved with L_Z(from), must be L_Z(to), except for rounding in the
+** last digits. This test makes no random draws. */
 static void the_kernel_closes_the_family(void) {
   static long double inner[CELLS], outer[CELLS];
   for (int i = 0; i < PAIRS; i++) {
@@ -137,10 +131,8 @@ static void walk(uint64_t seed, uint64_t from, uint64_t to) {
 
 /* ---- large scales ---------------------------------------------------------------------------- */
 
-/*
-** The mean absolute value must be 1 and the mean square 2, in units of the scale. Also checks the
-** sign, the low-order bits, and sixteen cells of equal probability.
-*/
+/* The mean absolute value must be 1 and the mean square 2, in units of the scale. Also checks the
+** sign, the low-order bits, and sixteen cells of equal probability. */
 static void check_large(double scale, const char *what) {
   long sizes[32] = {0}, residues[64] = {0};
   long double equal[64];
@@ -183,10 +175,8 @@ static void large_steps_are_right(void) {
   }
 }
 
-/*
-** The two scales are so close that nearly every step is 0. The probability that a step is not 0 is
-** about 2 (to - from)/to.
-*/
+/* The two scales are so close that nearly every step is 0. The probability that a step is not 0 is
+** about 2 (to - from)/to. */
 static void the_closest_scales(void) {
   uint64_t last = DISCRETE_LAPLACE_MAX_SCALE - 1;
   source_start(100, 0);

@@ -1,9 +1,7 @@
-/*
-** test_entropy.c: tests entropy.h. The tests check how the code handles the system's generator
+/* test_entropy.c: tests entropy.h. The tests check how the code handles the system's generator
 ** (short reads, signals, ends of the buffer, forks). They do not check the quality of the
 ** generator. The one statistical test raises a false alarm with probability 1e-10 and detects any
-** byte value that is 30% too frequent.
-*/
+** byte value that is 30% too frequent. */
 #include <gsl/gsl_cdf.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,10 +13,8 @@
 #include "check.h"
 #include "noise/entropy.h"
 
-/*
-** Linux returns fewer than 2^25 bytes for one request, so this number of bytes needs a second
-** request.
-*/
+/* Linux returns fewer than 2^25 bytes for one request, so this number of bytes needs a second
+** request. */
 #define BEYOND_ONE_REQUEST (((size_t)1 << 25) + 1)
 
 static int all_equal(const unsigned char *bytes, size_t count, unsigned char value) {
@@ -28,10 +24,8 @@ static int all_equal(const unsigned char *bytes, size_t count, unsigned char val
   return 1;
 }
 
-/*
-** If fills are correct, the probability that the first byte of the buffer stays unchanged in all 16
-** fills is 2^-128. The same holds for the last byte.
-*/
+/* If fills are correct, the probability that the first byte of the buffer stays unchanged in all 16
+** fills is 2^-128. The same holds for the last byte. */
 static void fill_writes_exactly_what_was_asked(void) {
   const size_t counts[] = {0, 1, 2, 7, 255, 256, 257, 512, 1000, 4096};
   unsigned char bytes[4096 + 2];
@@ -70,11 +64,9 @@ static void on_alarm(int number) {
   alarms = alarms + 1;
 }
 
-/*
-** The kernel must split this request. A signal arrives every half millisecond, so the kernel may
+/* The kernel must split this request. A signal arrives every half millisecond, so the kernel may
 ** cut the request short anywhere. The test detects 32 consecutive zero bytes, which a correct fill
-** leaves with probability 2^-231.
-*/
+** leaves with probability 2^-231. */
 static void fill_continues_after_short_reads_and_signals(void) {
   unsigned char *bytes = calloc(1, BEYOND_ONE_REQUEST);
   struct sigaction action = {.sa_handler = on_alarm}, before;
@@ -95,10 +87,8 @@ static void fill_continues_after_short_reads_and_signals(void) {
   free(bytes);
 }
 
-/*
-** Parent and child request bytes after the fork. The bytes are equal by chance with probability
-** 2^-256.
-*/
+/* Parent and child request bytes after the fork. The bytes are equal by chance with probability
+** 2^-256. */
 static void fork_shares_nothing(void) {
   unsigned char parent[32], child[32];
   int ends[2];

@@ -1,5 +1,4 @@
-/*
-** test_gaussian_table.c: tests the parts of gaussian_samplers.c, with random words that the test
+/* test_gaussian_table.c: tests the parts of gaussian_samplers.c, with random words that the test
 ** chooses. The functions of csprng.h defined here replace csprng.c at link time. The test includes
 ** gaussian_samplers.c to call its parts.
 **
@@ -8,8 +7,7 @@
 ** 1e-9. test_discrete_gaussian.c makes such tests with the system's random bits.
 **
 ** The argument `numbers` prints the numbers that tests/test_gaussian_table.py compares with
-** high-precision arithmetic.
-*/
+** high-precision arithmetic. */
 #include <stdlib.h>
 
 #include "check.h"
@@ -70,10 +68,8 @@ static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, lo
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/*
-** Returns the number of differences between the slots and the weights floor(SCALE e_i) + 1, which
-** the function computes in long double.
-*/
+/* Returns the number of differences between the slots and the weights floor(SCALE e_i) + 1, which
+** the function computes in long double. */
 static int wrong_weights(const struct slot *table) {
   uint32_t units[STRIPS] = {0};
   uint32_t sum = 0;
@@ -97,10 +93,8 @@ static void slots_hold_the_weights(void) {
   CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
 }
 
-/*
-** Control: the test must detect that one of 2^26 units belongs to a wrong strip. Even for the
-** largest weight, this is a relative error of only 2^-20.
-*/
+/* Control: the test must detect that one of 2^26 units belongs to a wrong strip. Even for the
+** largest weight, this is a relative error of only 2^-20. */
 static void a_wrong_table_is_seen(void) {
   struct slot wrong[STRIPS];
   for (unsigned i = 0; i < STRIPS; i++) {
@@ -112,10 +106,8 @@ static void a_wrong_table_is_seen(void) {
   CHECK(weight(0) >> 20 == 1, "a unit of the first weight is 2^-20 of it");
 }
 
-/*
-** If a digit is computed with too little precision, its lower and its upper bound must differ, so
-** that the code notices the lack of precision.
-*/
+/* If a digit is computed with too little precision, its lower and its upper bound must differ, so
+** that the code notices the lack of precision. */
 static void want_of_digits_is_noticed(void) {
   struct digit digit;
   CHECK(!digit_from(4, 7, 0, 3, &digit), "four digits of four");
@@ -150,10 +142,8 @@ static const uint64_t variances[] = {
 };
 enum { VARIANCES = sizeof variances / sizeof variances[0] };
 
-/*
-** Returns 2048 V gamma at the end of a strip, where gamma is largest. The result is an exact
-** integer.
-*/
+/* Returns 2048 V gamma at the end of a strip, where gamma is largest. The result is an exact
+** integer. */
 static uint128 largest(uint64_t variance, uint64_t strip) {
   struct gaussian_table law = gaussian_table_of(variance);
   uint128 y = (uint128)(strip + 1) * law.width - 1;
@@ -183,18 +173,14 @@ static void attempts_are_bounded(void) {
   }
 }
 
-/*
-** Returns whether this frequency agrees with an event of probability p, within 6.1 standard
-** deviations (1e-9).
-*/
+/* Returns whether this frequency agrees with an event of probability p, within 6.1 standard
+** deviations (1e-9). */
 static int in_keeping(double seen, double total, double p) {
   return fabs(seen - total * p) <= 6.1 * sqrt(total * p * (1 - p));
 }
 
-/*
-** The test uses places in the first strips, in a middle strip, in the last strips, and far beyond
-** the last strip. gamma is between 0 and 6.
-*/
+/* The test uses places in the first strips, in a middle strip, in the last strips, and far beyond
+** the last strip. gamma is between 0 and 6. */
 static void acceptance_is_exp_of_minus_gamma(void) {
   enum { TRIES = 100000 };
   struct csprng bits;
@@ -224,10 +210,8 @@ static void acceptance_is_exp_of_minus_gamma(void) {
 #define SQUARE   ((uint64_t)1 << 20) /* w = 32, D = 0, no excess */
 #define PLACE(u) ((uint64_t)(u) << (PLACE_BITS - 5))
 
-/*
-** The word that follows the words under test. With this word the result of a new draw is 96, and
-** the draw takes no further words.
-*/
+/* The word that follows the words under test. With this word the result of a new draw is 96, and
+** the draw takes no further words. */
 #define NEXT (word_of(3, 9, 0, 255, 0))
 
 static void expect(const char *what, const uint64_t *words, int count, int64_t value, long taken) {
@@ -248,10 +232,8 @@ static void most_trials_take_one_word(void) {
   expect("other strip", (uint64_t[]){other, NEXT}, 2, slots[200].other * 32 + 31, 1);
 }
 
-/*
-** w = 3 does not divide 2^29. The sampler rejects the products 0 and 1 and accepts the next
-** product, the first place of strip 3.
-*/
+/* w = 3 does not divide 2^29. The sampler rejects the products 0 and 1 and accepts the next
+** product, the first place of strip 3. */
 static void excess_is_refused(void) {
   long taken;
   uint64_t words[] = {word_of(3, 5, 0, 255, 0), word_of(3, 5, 0, 255, 1)};
@@ -260,10 +242,8 @@ static void excess_is_refused(void) {
   CHECK(y == 9 && taken == 2, "%lld from %ld words", (long long)y, taken);
 }
 
-/*
-** The trial at an edge continues if 32 bits are below the first digit of the fraction. If these
-** bits equal the digit, the next digits decide.
-*/
+/* The trial at an edge continues if 32 bits are below the first digit of the fraction. If these
+** bits equal the digit, the next digits decide. */
 static void edges_are_compared_digit_by_digit(void) {
   uint64_t edge = word_of(100, 0, 0, 255, PLACE(1));
   uint64_t first = digit_of(100, 0, 0).value, second = digit_of(100, 0, 1).value;
@@ -279,11 +259,9 @@ static void the_last_strip_stands_for_all_beyond(void) {
   uint64_t all = ~(uint64_t)0;
   CHECK(slots[LAST].own > 1, "no units to refuse");
   expect("another unit", (uint64_t[]){rest, NEXT}, 2, 96, 2);
-  /*
-  ** 9 bits choose the group and the strip in this group. The digits of the fraction follow. gamma
+  /* 9 bits choose the group and the strip in this group. The digits of the fraction follow. gamma
   ** is 0, so the first attempt of bernoulli() fails for any random bits. The attempt takes 30 bits
-  ** or more.
-  */
+  ** or more. */
   long taken;
   int64_t y = draw_from(SQUARE, (uint64_t[]){edge, 0, 0}, 3, &taken);
   CHECK(y == 255 * 32, "first group: %lld", (long long)y);
@@ -299,21 +277,17 @@ static void the_last_strip_stands_for_all_beyond(void) {
   expect("above", (uint64_t[]){edge, (first + 1) << 9, NEXT}, 3, 96, 3);
 }
 
-/*
-** The draw is at the last place of strip 40, where 2048 V gamma = n = 1024 * 31 * 2591. V is 2^20,
+/* The draw is at the last place of strip 40, where 2048 V gamma = n = 1024 * 31 * 2591. V is 2^20,
 ** so happens() draws 20 bits and compares them with the quotient n/(8b) or n/2048. If they are
-** equal, happens() draws 7 or 11 more bits and compares them with the remainder.
-*/
+** equal, happens() draws 7 or 11 more bits and compares them with the remainder. */
 static void first_attempts_are_decided_in_rationals(void) {
   struct gaussian_table law = gaussian_table_of(SQUARE);
   uint64_t b = bound(&law, 40), last = PLACE(31), none = 0xfffff;
   expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
   uint64_t word = word_of(40, 9, 0, b - 1, last);
   expect("fails", (uint64_t[]){word, none, NEXT}, 3, 1311, 2);
-  /*
-  ** The second attempt takes one random bit. If the bit is 1, the attempt fails. If the bit is 0,
-  ** an event of probability gamma decides.
-  */
+  /* The second attempt takes one random bit. If the bit is 1, the attempt fails. If the bit is 0,
+  ** an event of probability gamma decides. */
   expect("one success", (uint64_t[]){word, (uint64_t)1 << 20, NEXT}, 3, 96, 3);
   expect("one, then none", (uint64_t[]){word, none << 21, NEXT}, 3, 96, 3);
   expect("two successes", (uint64_t[]){word, (uint64_t)1 << 41, NEXT}, 3, 1311, 2);
@@ -321,18 +295,15 @@ static void first_attempts_are_decided_in_rationals(void) {
   uint64_t tie = n / (8 * b) | n % (8 * b) << 20;
   CHECK(b == 11 && n % (8 * b) > 0, "b %d", (int)b);
   expect("tie, fails", (uint64_t[]){word, tie, NEXT}, 3, 1311, 2);
-  /*
-  ** The remainder is now one smaller, so the first attempt succeeds. The next bit, 1, fails the
-  ** second attempt.
-  */
+  /* The remainder is now one smaller, so the first attempt succeeds. The next bit, 1, fails the
+  ** second attempt. */
   tie -= (uint64_t)1 << 20;
   expect("tie, happens", (uint64_t[]){word, tie | (uint64_t)1 << 27, NEXT}, 3, 96, 3);
   const uint64_t second = n / 2048 << 21 | n % 2048 << 41;
   CHECK(n % 2048 > 0, "no remainder");
   expect("second, fails", (uint64_t[]){word, second, NEXT}, 3, 96, 3);
-  /*
-  ** The next bits choose one of the numbers 0, 1 and 2. They choose 1, so the third attempt fails.
-  */
+  /* The next bits choose one of the numbers 0, 1 and 2. They choose 1, so the third attempt
+  ** fails. */
   uint64_t third = (second - ((uint64_t)1 << 41)) | (uint64_t)1 << 52;
   expect("second, happens", (uint64_t[]){word, third, NEXT}, 3, 1311, 2);
 }
@@ -350,28 +321,22 @@ static void fill(int64_t *draws, uint64_t variance) {
   for (int i = 0; i < DRAWS; i++) draws[i] = gaussian_table_draw(&law, &bits);
 }
 
-/*
-** Returns the lower end of a cell. All cells have the same width in sigmas, and cell 1025 is the
-** last cell.
-*/
+/* Returns the lower end of a cell. All cells have the same width in sigmas, and cell 1025 is the
+** last cell. */
 static int64_t cell_start(uint64_t variance, int cell) {
   return (int64_t)ceill((long double)(cell - 512) / 128 * sqrtl((long double)variance));
 }
 
-/*
-** Returns the normal probability below a cell. The edge is moved by half a lattice point, and the
-** error is then about 1/(24 V).
-*/
+/* Returns the normal probability below a cell. The edge is moved by half a lattice point, and the
+** error is then about 1/(24 V). */
 static double below_cell(uint64_t variance, int cell) {
   if (cell <= 0 || cell > 1024) return cell > 0;
   long double x = (long double)cell_start(variance, cell) - 0.5L;
   return gsl_cdf_ugaussian_P((double)(x / sqrtl((long double)variance)));
 }
 
-/*
-** Returns the p-value of the draws if their distribution is normal. A cell has a width of 1/128
-** sigma, which is a quarter of a strip. The test detects a central cell that is off by 9%.
-*/
+/* Returns the p-value of the draws if their distribution is normal. A cell has a width of 1/128
+** sigma, which is a quarter of a strip. The test detects a central cell that is off by 9%. */
 static double p_value_normal(uint64_t variance, const int64_t *draws) {
   static long counts[1025];
   static int64_t starts[1025];
@@ -400,10 +365,8 @@ static void large_variances_have_the_shape(void) {
   }
 }
 
-/*
-** Returns the p-value of the draws against exact probabilities. For a control, the caller passes a
-** factor `off` for the variance.
-*/
+/* Returns the p-value of the draws against exact probabilities. For a control, the caller passes a
+** factor `off` for the variance. */
 static double p_value_exact(uint64_t variance, const int64_t *draws, double off) {
   enum { REACH = 1000 };
   static long double exact[2 * REACH + 1];

@@ -1,8 +1,6 @@
-/*
-** host.c: runs SQL with the extension on platforms for which this machine has no other host: host
+/* host.c: runs SQL with the extension on platforms for which this machine has no other host: host
 ** DATABASE EXTENSION < statements. Each line of the input is a statement. The program prints its
-** rows with a bar between columns, or "error: " and the message. SQLite is compiled in.
-*/
+** rows with a bar between columns, or "error: " and the message. SQLite is compiled in. */
 #include <stdio.h>
 
 #include "sqlite3.h"

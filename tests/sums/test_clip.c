@@ -1,12 +1,10 @@
-/*
-** test_clip.c: checks the clipping of layout.c with integers of 320 bits, which can hold the sum of
+/* test_clip.c: checks the clipping of layout.c with integers of 320 bits, which can hold the sum of
 ** squares of any vector. Every test runs for the Euclidean norm and for the sum norm.
 **
 ** Requirements: the exact norm of every block is at most the reach of the block, and the exact norm
 ** of the block's leading part is at most the reach of this part. A vector that fits is not changed.
 ** No component grows or changes its sign. The direction stays the same up to truncation. The order
-** of the values does not matter.
-*/
+** of the values does not matter. */
 #include "check.h"
 #include "random.h"
 
@@ -107,10 +105,8 @@ static int block_fits(const struct block *block, const struct matrix *matrix) {
 
 /* ---- what a clipped matrix must be ----------------------------------------------------------- */
 
-/*
-** The computed factor may be too small by a relative error of 2^-40. The code multiplies and
-** truncates at most twice for the leading part, and at most twice more for the whole block.
-*/
+/* The computed factor may be too small by a relative error of 2^-40. The code multiplies and
+** truncates at most twice for the leading part, and at most twice more for the whole block. */
 static void check_block(const struct block *block, const struct matrix *before,
                         const struct matrix *after, const char *what) {
   int fitted = block_fits(block, before);
@@ -174,10 +170,8 @@ static struct layout two_blocks(int first, int components, int64_t reach, int64_
 
 #define MOST (((int128)1 << 126) - 1)
 
-/*
-** Returns a random number of at most `bits` bits. Sometimes the function returns the largest such
-** number.
-*/
+/* Returns a random number of at most `bits` bits. Sometimes the function returns the largest such
+** number. */
 static int128 random_value(int bits) {
   uint128 wide = (uint128)random_bits() << 64 | random_bits();
   int128 size = (int128)(wide >> (128 - bits));

@@ -1,8 +1,6 @@
-/*
-** test_cross_sums.c: checks cross_sums.c with random programmes and random units. The truth is the
+/* test_cross_sums.c: checks cross_sums.c with random programmes and random units. The truth is the
 ** definition in plain loops: for each table, two cells of the full table lie in the same cell of
-** the table exactly if they have the same key in each of its attributes.
-*/
+** the table exactly if they have the same key in each of its attributes. */
 #include "check.h"
 #include "families.h"
 #include "random.h"
@@ -100,11 +98,9 @@ static int is_within(uint128 size, int is_l1, int64_t reach) {
   return size <= (is_l1 ? (uint128)reach : (uint128)reach * (uint128)reach);
 }
 
-/*
-** A unit whose norm is the reach is not changed. With a reach that is one step smaller, or much
+/* A unit whose norm is the reach is not changed. With a reach that is one step smaller, or much
 ** smaller, it is clipped: the new norm fits, and every value is scaled by the largest factor, up to
-** truncation and a ten-thousandth. The order of the cells does not matter.
-*/
+** truncation and a ten-thousandth. The order of the cells does not matter. */
 static void clip_units(int is_l1) {
   for (int trial = 0; trial < TRIALS; trial++) {
     struct ways ways;

@@ -1,8 +1,6 @@
-/*
-** test_households.c: compares the point of a household with its definition (households.h), in
+/* test_households.c: compares the point of a household with its definition (households.h), in
 ** integers of 320 bits, and checks that one person moves it by no more than is charged. Also checks
-** the table of persons, for small and large integers and texts, in two orders.
-*/
+** the table of persons, for small and large integers and texts, in two orders. */
 #include "check.h"
 #include "random.h"
 

@@ -1,8 +1,6 @@
-/*
-** test_identity.c: tests the identities of units and keys. The comments of identity.c define the
+/* test_identity.c: tests the identities of units and keys. The comments of identity.c define the
 ** hash of a short text as a sum of products modulo 2^192, and prove a bound for this sum. The test
-** computes the sum bit by bit and compares the hash with it, so the proof applies to the code.
-*/
+** computes the sum bit by bit and compares the hash with it, so the proof applies to the code. */
 #include "check.h"
 
 #include <sodium.h>
@@ -57,11 +55,9 @@ static uint64_t word_at(const unsigned char *bytes, size_t size) {
   return word;
 }
 
-/*
-** Returns the word of a text of fewer than 8 bytes. For 4 to 7 bytes, the word consists of the
+/* Returns the word of a text of fewer than 8 bytes. For 4 to 7 bytes, the word consists of the
 ** first four and the last four bytes. For 1 to 3 bytes, the word consists of the first, the middle
-** and the last byte.
-*/
+** and the last byte. */
 static uint64_t short_word_of(const unsigned char *bytes, size_t size) {
   if (size >= 4) return word_at(bytes, 4) << 32 | word_at(bytes + size - 4, 4);
   if (size == 0) return 0;
@@ -119,10 +115,8 @@ static void every_byte_counts(void) {
   }
 }
 
-/*
-** The test compares all pairs of 4096 texts. If the hash ignored half of its state, texts would
-** collide in the low half or in the high half of the identity.
-*/
+/* The test compares all pairs of 4096 texts. If the hash ignored half of its state, texts would
+** collide in the low half or in the high half of the identity. */
 static void both_halves_tell_texts_apart(void) {
   enum { TEXTS = 4096 };
   static struct identity seen[TEXTS];
@@ -190,10 +184,8 @@ static void equal_keys_are_one_identity(void) {
     CHECK(identity_same(pairs[i].a, pairs[i].b) == pairs[i].are_one, "pair %d", i);
 }
 
-/*
-** The names in a book of allowances are digests of identities. Two names may have the same last 8
-** bytes. A name that comes twice is refused.
-*/
+/* The names in a book of allowances are digests of identities. Two names may have the same last 8
+** bytes. A name that comes twice is refused. */
 static void allowances_tell_names_apart(void) {
   static const unsigned char key[ALLOWANCE_SECRET];
   for (int equal = 0; equal < 2; equal++) {

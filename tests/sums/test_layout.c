@@ -1,8 +1,6 @@
-/*
-** test_layout.c: tests layout.h. The tests compute sizes and reaches from the definition of each
+/* test_layout.c: tests layout.h. The tests compute sizes and reaches from the definition of each
 ** family. The possible vectors of a unit form a cone. The tests search the cones for the two units
-** with the largest distance. They use values at the ends of every range.
-*/
+** with the largest distance. They use values at the ends of every range. */
 #include "families.h"
 #include "check.h"
 #include "random.h"
@@ -15,10 +13,8 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/*
-** Checks the number of coordinates in which neighbours can differ. These are the coordinates that
-** one unit can change, or two units if a unit is replaced, and at most all coordinates.
-*/
+/* Checks the number of coordinates in which neighbours can differ. These are the coordinates that
+** one unit can change, or two units if a unit is replaced, and at most all coordinates. */
 static void sizes(void) {
   /* Of each family: the numbers beside those of a vector, and whether the first one counts. */
   static const int numbers[] = {1, 2, 3, 0, 1, 1, 1, 1, 1, 2, 3, 1, 1, 1};
@@ -63,10 +59,8 @@ static void sizes(void) {
 
 /* ---- reaches and distances ------------------------------------------------------------------- */
 
-/*
-** The specification of the families, in long double: the norm of a unit, and the distance of two
-** units.
-*/
+/* The specification of the families, in long double: the norm of a unit, and the distance of two
+** units. */
 struct ideal {
   long double count;          /* what a row adds to component 0; 0 if this is no count */
   long double norm[2];        /* norms of the blocks */
@@ -109,17 +103,13 @@ static void check_shape(const struct contribution *question, int by_unit, int re
   for (int i = 0; i < shape.block_count; i++) {
     const struct block *block = &shape.blocks[i];
     long double want = ideal.norm[i] * (long double)shape.scale, got = (long double)block->reach;
-    /*
-    ** The reach is the norm, rounded up by at most one step, plus two steps if the norm is
-    ** irrational.
-    */
+    /* The reach is the norm, rounded up by at most one step, plus two steps if the norm is
+    ** irrational. */
     CHECK(got >= want * (1 - 0x1p-63L), "family %d clip %a: %Lf of %Lf", family, clip, got, want);
     CHECK(got <= want + 1 + 2 * ideal.irrational + want * 0x1p-52L, "family %d clip %a: %Lf of %Lf",
           family, clip, got, want);
-    /*
-    ** For sums with private keys, the code scales the joint radius of sum and count to 53 bits, so
-    ** the reach of the sum alone is not the clip.
-    */
+    /* For sums with private keys, the code scales the joint radius of sum and count to 53 bits, so
+    ** the reach of the sum alone is not the clip. */
     if (ideal.is_whole && shape.block_count == 1)
       CHECK(got == want, "family %d clip %a: %Lf is not the clip", family, clip, got);
     squares += want * want;
@@ -159,10 +149,8 @@ static void check_shape(const struct contribution *question, int by_unit, int re
         distance);
 }
 
-/*
-** Compares the layout for the sum norm with its specification: the count of a row, the bound on a
-** unit, and the distance of two units.
-*/
+/* Compares the layout for the sum norm with its specification: the count of a row, the bound on a
+** unit, and the distance of two units. */
 static void check_l1(const struct contribution *question, int by_unit, int replace) {
   struct layout shape, euclidean;
   struct contribution same = *question;
@@ -241,11 +229,9 @@ static double apart(const double x[6]) {
   return hypot(hypot(n - m, n * x[0] - m * x[2]), n * x[1] - m * x[3]);
 }
 
-/*
-** x holds two means for each of two units, and then the numbers n and m of apart(). Moves x into
+/* x holds two means for each of two units, and then the numbers n and m of apart(). Moves x into
 ** the region of possible units. The vector of a unit with many rows is n times (1, mean of u, mean
-** of 2u^2 - 1) with n <= 1. The two means can be any point above the parabola.
-*/
+** of 2u^2 - 1) with n <= 1. The two means can be any point above the parabola. */
 static void into_region(double x[6]) {
   for (int i = 0; i < 4; i += 2) {
     x[i] = fmin(fmax(x[i], -1), 1);
@@ -254,9 +240,8 @@ static void into_region(double x[6]) {
   for (int i = 4; i < 6; i++) x[i] = fmin(fmax(x[i], 0), 1);
 }
 
-/*
-** Searches for the largest distance of two units of spreads. The search refines many random starts.
-*/
+/* Searches for the largest distance of two units of spreads. The search refines many random
+** starts. */
 static void diameter_of_spreads(void) {
   double worst = 0;
   for (int start = 0; start < 40; start++) {
@@ -297,10 +282,8 @@ static void cone_of_means(void) {
   CHECK(shape.blocks[0].spread >= sqrt(2 + 2 * 0.6), "spread %.17g", shape.blocks[0].spread);
 }
 
-/*
-** Each of the two units has one vector for each cell: (|v|/2, v) or (|w|/2, w), for means of
-** vectors of any dimension. The count |v|/2 may also be larger.
-*/
+/* Each of the two units has one vector for each cell: (|v|/2, v) or (|w|/2, w), for means of
+** vectors of any dimension. The count |v|/2 may also be larger. */
 static void cones_of_vectors_and_products(void) {
   double worst = -1;
   for (int run = 0; run < 200000; run++) {
@@ -326,10 +309,8 @@ static void cones_of_vectors_and_products(void) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/*
-** For any x and range, finite or not, u is the place of x in the range, is in [-1, 1] and does not
-** decrease in x.
-*/
+/* For any x and range, finite or not, u is the place of x in the range, is in [-1, 1] and does not
+** decrease in x. */
 static void centred_values(void) {
   static const double ranges[][2] = {
       {-1, 1}, {0, 100}, {0, 2e-310}, {0, 4 * DBL_TRUE_MIN}, {-1e150, 1e150}, {-DBL_MAX, DBL_MAX}};

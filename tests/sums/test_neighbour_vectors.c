@@ -1,5 +1,4 @@
-/*
-** test_neighbour_vectors.c: checks that no pair of neighbours differs by more than the distance
+/* test_neighbour_vectors.c: checks that no pair of neighbours differs by more than the distance
 ** that the release charges for.
 **
 ** The tests use tables and their neighbours for every family, with and without units, under both
@@ -14,8 +13,7 @@
 **   sums of rows with private keys  0.943 (0.8 in the sum norm), because one row cannot have its
 **   count and its sum in different cells
 **   means of vectors of 10 numbers in the sum norm  0.8, because all units have the same count
-** The tests also fail if a sensitivity is larger than these fractions allow.
-*/
+** The tests also fail if a sensitivity is larger than these fractions allow. */
 #include "check.h"
 
 #include <float.h>
@@ -38,10 +36,8 @@ static uint128 square_of(int128 x) {
   return (uint128)x * (uint128)x;
 }
 
-/*
-** Returns the amount that a difference in one coordinate adds to the distance in the sum norm, or
-** to the square of the Euclidean distance.
-*/
+/* Returns the amount that a difference in one coordinate adds to the distance in the sum norm, or
+** to the square of the Euclidean distance. */
 static uint128 part_of(const struct layout *shape, int128 x) {
   return shape->is_l1 ? (uint128)(x < 0 ? -x : x) : square_of(x);
 }
@@ -108,10 +104,8 @@ struct pair {
   int base, counts[2];
 };
 
-/*
-** Returns the totals with one version of the unit, or without the unit (version -1). The rows are
-** in random order.
-*/
+/* Returns the totals with one version of the unit, or without the unit (version -1). The rows are
+** in random order. */
 static int128 *totals_with(const struct release *release, struct pair *pair, int version,
                            int keys) {
   int count = version < 0 ? 0 : pair->counts[version];
@@ -167,10 +161,8 @@ static double random_value(const struct release *release, const struct manner *m
   return manner->value;
 }
 
-/*
-** A pool of vectors. The vectors point in all kinds of directions and have all sizes. All numbers
-** are finite, as after vector_text_read().
-*/
+/* A pool of vectors. The vectors point in all kinds of directions and have all sizes. All numbers
+** are finite, as after vector_text_read(). */
 static double pool[200][MOST_DIMENSION];
 
 static void fill_pool(double clip) {
@@ -316,10 +308,8 @@ static void repeat(struct row *rows, int *count, int times, int key, double x, c
         (struct row){.who = WHO_INTEGER, .unit = 1000000, .key = key, .x = x, .v = v};
 }
 
-/*
-** Makes two versions of a unit whose vectors are as long as possible and as far apart as possible.
-** The range of x is [-1, 1].
-*/
+/* Makes two versions of a unit whose vectors are as long as possible and as far apart as possible.
+** The range of x is [-1, 1]. */
 static void worst_pair(const struct release *release, struct pair *pair) {
   enum number family = number_of(release->question.family);
   int rows = release->by_unit ? 700 : 1, is_private = release->question.keys == KEYS_PRIVATE;
@@ -389,10 +379,8 @@ static void worst_cases_come_near(void) {
   }
 }
 
-/*
-** Tests the worst cases with a thousand cells or components, where truncation has the largest
-** effect.
-*/
+/* Tests the worst cases with a thousand cells or components, where truncation has the largest
+** effect. */
 static void worst_cases_over_many_cells(void) {
   static struct pair pair;
   static double wide[2][LAYOUT_MAX_SIZE];
@@ -428,11 +416,9 @@ static void worst_cases_over_many_cells(void) {
       }
       pair.base = 0;
       struct apart worst = compare(&release, &pair, replace, 0, "many cells");
-      /*
-      ** The sensitivity in the sum norm allows one step of rounding for each coordinate, but
+      /* The sensitivity in the sum norm allows one step of rounding for each coordinate, but
       ** rounding moves few coordinates by a whole step. In a tree, rows that lie apart weigh as
-      ** much as rows that lie together, so their counts have a smaller norm.
-      */
+      ** much as rows that lie together, so their counts have a smaller norm. */
       long double least = cases[c].family == TREE ? 0 : is_l1 ? 0.94L : 0.99L;
       CHECK(worst.fine >= least && worst.lattice >= least, "%s: only %.4Lf and %.4Lf",
             names[number_of(question.family)], worst.fine, worst.lattice);

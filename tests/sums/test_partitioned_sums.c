@@ -1,8 +1,6 @@
-/*
-** test_partitioned_sums.c: compares partitioned_sums.h with arrays that hold the sum of each unit
+/* test_partitioned_sums.c: compares partitioned_sums.h with arrays that hold the sum of each unit
 ** in each cell. The tests use few and many buckets, units with one record and units with most of
-** the records, and values that fit 64 bits and values that do not.
-*/
+** the records, and values that fit 64 bits and values that do not. */
 #include "check.h"
 #include "random.h"
 
@@ -13,10 +11,8 @@
 
 static struct secret secret;
 
-/*
-** A table of records. Its units have the numbers 0, 1, ..., which unit_of() turns into identities
-** of several kinds.
-*/
+/* A table of records. Its units have the numbers 0, 1, ..., which unit_of() turns into identities
+** of several kinds. */
 struct table {
   uint32_t units, cells; /* cells = 0: the records have no cells */
   int components;
@@ -124,9 +120,8 @@ static void check(struct table *table, struct partitioned_sums *records, const c
   }
 }
 
-/*
-** Returns a value that fits 64 bits. With `wide`, about one of several hundred values does not fit.
-*/
+/* Returns a value that fits 64 bits. With `wide`, about one of several hundred values does not
+** fit. */
 static int128 value(int wide) {
   int128 x = (int128)(int64_t)random_bits() >> (4 + random_bits() % 50);
   if (!wide || random_bits() % 300) return x;
@@ -151,10 +146,8 @@ static void random_tables(void) {
     for (int i = 0; i < shapes[s].rows; i++) {
       int128 values[64];
       if (random_bits() % 4) { /* otherwise the row has the unit of the previous row */
-        /*
-        ** In every other shape, half of the rows belong to the first unit, so few buckets can be
-        ** divided.
-        */
+        /* In every other shape, half of the rows belong to the first unit, so few buckets can be
+        ** divided. */
         unit = s % 2 && random_bits() % 2 ? 0 : (uint32_t)(random_bits() % table.units);
         cell = table.cells ? (uint32_t)(random_bits() % table.cells) : 0;
       }
@@ -187,10 +180,8 @@ static void sums_that_grow(void) {
   finish(&table);
 }
 
-/*
-** Some units of many buckets get a sum beyond 2^61 only when their last rows are merged, while the
-** records are taken. All records of such a unit must still come together, and once.
-*/
+/* Some units of many buckets get a sum beyond 2^61 only when their last rows are merged, while the
+** records are taken. All records of such a unit must still come together, and once. */
 static void sums_that_grow_at_the_end(void) {
   for (int way = 0; way < 2; way++) {
     struct table table = start(30000, 3, 1);
@@ -208,10 +199,8 @@ static void sums_that_grow_at_the_end(void) {
   }
 }
 
-/*
-** The first value of a row is a count: mostly one row, sometimes several rows, sometimes a number
-** that is no count at all or exceeds 32 bits. Some rows are added as narrow rows.
-*/
+/* The first value of a row is a count: mostly one row, sometimes several rows, sometimes a number
+** that is no count at all or exceeds 32 bits. Some rows are added as narrow rows. */
 static void counts(void) {
   static const struct {
     uint32_t units, cells;
@@ -270,10 +259,8 @@ static int keep(void *context, struct identity unit, uint32_t cell, const int128
   return 1;
 }
 
-/*
-** A shard state may contain any sum up to 2^125, where sums saturate. The test adds small sums to
-** such large sums.
-*/
+/* A shard state may contain any sum up to 2^125, where sums saturate. The test adds small sums to
+** such large sums. */
 static void huge_sums_saturate(void) {
   int128 end = (int128)1 << 125, huge[2] = {end, -end}, small[2] = {5, 7}, got[2] = {0, 0};
   CHECK(secret_draw(&secret) == 1, "no random bytes");
@@ -307,13 +294,11 @@ static void taking_stops(void) {
   }
 }
 
-/*
-** The first half of the rows have a new pair each. In the second half, every row repeats a pair. A
+/* The first half of the rows have a new pair each. In the second half, every row repeats a pair. A
 ** bucket of many units is split, so that each bucket fits a cache. A bucket of few units grows as
 ** large as its units require. The memory is 16 bytes for each pair if units are small integers, and
 ** 20 bytes for other integers, besides the unused parts of chunks and the rows that are not merged
-** yet.
-*/
+** yet. */
 static void buckets_are_split(void) {
   for (int way = 0; way < 4; way++) {
     enum { PAIRS = 400000 };
@@ -342,9 +327,7 @@ static void buckets_are_split(void) {
   }
 }
 
-/*
-** Whichever allocation fails, all later calls report the failure, and the sums can be closed.
-*/
+/* Whichever allocation fails, all later calls report the failure, and the sums can be closed. */
 static void memory_runs_out(void) {
   int succeeded = 0, failures = 0;
   for (int allowed = 0; !succeeded && allowed < 1000; allowed++) {
@@ -378,10 +361,8 @@ static void memory_runs_out(void) {
   CHECK(succeeded && failures > 20, "%d failures", failures);
 }
 
-/*
-** Only one allocation fails. Then a failure is reported, or all sums are right: no sum is lost
-** while it moves to the wide store, which first needs memory when the records are taken.
-*/
+/* Only one allocation fails. Then a failure is reported, or all sums are right: no sum is lost
+** while it moves to the wide store, which first needs memory when the records are taken. */
 static void one_allocation_fails(void) {
   int succeeded = 0, failures = 0;
   for (int way = 0; way < 2; way++) {

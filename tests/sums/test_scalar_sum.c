@@ -1,8 +1,6 @@
-/*
-** test_scalar_sum.c: compares scalar_sum.h with a reference without hashing. The reference compares
+/* test_scalar_sum.c: compares scalar_sum.h with a reference without hashing. The reference compares
 ** the unit of every row with the unit of every other row, and uses long double and 128-bit
-** arithmetic. test_identity.c tests which values are one unit.
-*/
+** arithmetic. test_identity.c tests which values are one unit. */
 #include "check.h"
 
 #include <float.h>
@@ -62,10 +60,8 @@ static int same(double clip, int nonnegative, const struct row *rows, int count)
   return right;
 }
 
-/*
-** The clips to test: some have few significant bits, some have 53 bits, and two are the smallest
-** and the largest clip.
-*/
+/* The clips to test: some have few significant bits, some have 53 bits, and two are the smallest
+** and the largest clip. */
 static const double clips[] = {1, 240, 0.1, M_PI, 1e-150, 1e150, 0x1.fffffffffffffp10};
 #define CLIPS ((int)(sizeof clips / sizeof *clips))
 
@@ -164,10 +160,8 @@ static void a_hundred_thousand_units(void) {
   free(rows);
 }
 
-/*
-** The totals of some units exceed 64 bits for a while. The total of another unit always fits 64
-** bits.
-*/
+/* The totals of some units exceed 64 bits for a while. The total of another unit always fits 64
+** bits. */
 static void large_totals_are_not_consumed(void) {
   struct bounds bounds = scalar_bounds(1, 0);
   struct scalar_sum accumulator;

@@ -1,7 +1,5 @@
-/*
-** test_unit_table.c: compares unit_table.h with arrays. The tables grow from the first chunk
-** through several splits.
-*/
+/* test_unit_table.c: compares unit_table.h with arrays. The tables grow from the first chunk
+** through several splits. */
 #include "check.h"
 #include "random.h"
 
@@ -28,10 +26,8 @@ static struct {
   int carries, of_integers, stop;
 } taken;
 
-/*
-** Returns key number i. The keys are of all kinds, and their low words differ in few bits, or only
-** in the high bits.
-*/
+/* Returns key number i. The keys are of all kinds, and their low words differ in few bits, or only
+** in the high bits. */
 static struct identity nth_key(uint32_t i, int of_integers) {
   if (of_integers) return identity_integer(i % 2 ? (int64_t)((uint64_t)i << 40) : i);
   switch (i % 4) {
@@ -125,10 +121,8 @@ static void all_are_listed_once(void) {
   }
 }
 
-/*
-** A total that is too large for the table is handed over early in parts. All parts and the rest add
-** up to the true total, for all sizes and signs.
-*/
+/* A total that is too large for the table is handed over early in parts. All parts and the rest add
+** up to the true total, for all sizes and signs. */
 static void nothing_is_lost_when_numbers_are_carried(void) {
   enum { KEYS = 100 };
   for (int run = 0; run < 20; run++) {
@@ -153,10 +147,8 @@ static void nothing_is_lost_when_numbers_are_carried(void) {
   }
 }
 
-/*
-** At every size, and however full the table is, a lookup finds that a key is missing. A batch
-** before the lookup makes the table grow.
-*/
+/* At every size, and however full the table is, a lookup finds that a key is missing. A batch
+** before the lookup makes the table grow. */
 static void strangers_are_not_found(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
     struct unit_table table = fresh(of_integers);
@@ -187,9 +179,7 @@ static void a_failure_sticks(void) {
   finish(&table);
 }
 
-/*
-** Whichever allocation fails, all later calls report the failure, and the table can be closed.
-*/
+/* Whichever allocation fails, all later calls report the failure, and the table can be closed. */
 static void memory_runs_out(void) {
   int succeeded = 0;
   for (int allowed = 0; !succeeded; allowed++) {
@@ -217,10 +207,8 @@ static void memory_runs_out(void) {
   }
 }
 
-/*
-** The number of slots is at most about twice the number that a table needs to be three quarters
-** full. The documented figures for memory depend on this.
-*/
+/* The number of slots is at most about twice the number that a table needs to be three quarters
+** full. The documented figures for memory depend on this. */
 static void memory_is_bounded(void) {
   for (int of_integers = 0; of_integers < 2; of_integers++) {
     struct unit_table table = fresh(of_integers);

@@ -1,8 +1,6 @@
-/*
-** test_vector_parts.c: adds up vectors on several threads (vector_sum.h), and compares the totals
+/* test_vector_parts.c: adds up vectors on several threads (vector_sum.h), and compares the totals
 ** with those of one vector that has all rows, which test_vector_sum.c compares with a reference.
-** Built with -fsanitize=thread, the test shows that the threads share nothing.
-*/
+** Built with -fsanitize=thread, the test shows that the threads share nothing. */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -82,10 +80,8 @@ static int join(struct vector_sum *vectors, struct vector_sum *other) {
 /* How the parts ended. */
 enum end { IN_PARTS, NO_PARTS, GIVEN_UP };
 
-/*
-** Gives each row to one of `threads` vectors, adds them up on as many threads, and compares the
-** totals with those of one vector. Returns how the parts ended.
-*/
+/* Gives each row to one of `threads` vectors, adds them up on as many threads, and compares the
+** totals with those of one vector. Returns how the parts ended. */
 static enum end compare(const struct release *release, const struct row *rows, int count,
                         int threads, const char *what) {
   struct vector_sum *list[MOST], *whole = vectors_start(release);
@@ -198,10 +194,8 @@ static void one_large_unit(void) {
   free(rows);
 }
 
-/*
-** Sums of more than 2^61 steps. Either one row has so many, or two rows that are in different
-** vectors together.
-*/
+/* Sums of more than 2^61 steps. Either one row has so many, or two rows that are in different
+** vectors together. */
 static void sums_of_128_bits(void) {
   struct contribution question = question_of(KEY_SUM, 0, 0);
   struct release release = release_of(&question, 1, 0);

@@ -1,5 +1,4 @@
-/*
-** test_vector_sum.c: compares vector_sum.h with a reference without hashing. The reference compares
+/* test_vector_sum.c: compares vector_sum.h with a reference without hashing. The reference compares
 ** the unit of every row with the unit of every other row. It stores the whole matrix of a unit,
 ** including zeros, and adds up the nodes of a tree one by one. test_clip.c tests clipping, and
 ** test_layout.c tests the values of rows.
@@ -7,8 +6,7 @@
 ** The tests also compare vector_sum_add_floats() with vector_sum_add_vector(), to the last bit.
 **
 ** like_the_reference() and the tests of growth cover the requirements V1 and V2 of vector_sum.h.
-** The tests of private keys cover V3.
-*/
+** The tests of private keys cover V3. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -40,11 +38,9 @@ static int slot_of(const struct release *release, const struct row *row) {
   return cell * question->size + layout_bin(row->x, edges_of(question), question->size);
 }
 
-/*
-** Adds the shares of a row in whole steps. The shares add up to exactly 1. Two shares are w and 1 -
+/* Adds the shares of a row in whole steps. The shares add up to exactly 1. Two shares are w and 1 -
 ** w. Three shares are (1 - w)^2, 2 w (1 - w) and w^2, and the middle share takes the rounding
-** errors.
-*/
+** errors. */
 static void add_shares(const struct release *release, double w, int128 *cell) {
   double all = release->shape.scale;
   int128 whole = (int128)all, top = steps_of(w * w, all);
@@ -60,10 +56,8 @@ static void add_shares(const struct release *release, double w, int128 *cell) {
   }
 }
 
-/*
-** Adds a row to its cell. In these tests, rows of averages of vectors are within the clip, so they
-** are not scaled.
-*/
+/* Adds a row to its cell. In these tests, rows of averages of vectors are within the clip, so they
+** are not scaled. */
 static void add_row(const struct release *release, const struct row *row, int128 *cell) {
   const struct contribution *question = &release->question;
   double scale = release->shape.scale, u = layout_centred(row->x, question->low, question->high);
@@ -87,10 +81,8 @@ static void add_row(const struct release *release, const struct row *row, int128
   }
 }
 
-/*
-** Adds one unit's bins to the totals of histograms or trees. With private keys, the first total of
-** a cell counts the units that have a row in this cell.
-*/
+/* Adds one unit's bins to the totals of histograms or trees. With private keys, the first total of
+** a cell counts the units that have a row in this cell. */
 static void add_bins(const struct release *release, const int128 *rows, size_t cells,
                      int128 *totals) {
   const struct layout *shape = &release->shape;
@@ -246,10 +238,8 @@ static void like_the_reference(void) {
 
 /* ---- rows of vectors' means ------------------------------------------------------------------ */
 
-/*
-** If the vector of a row is longer than the clip, it is first scaled down to the clip, and its
-** direction stays the same. Other vectors do not change.
-*/
+/* If the vector of a row is longer than the clip, it is first scaled down to the clip, and its
+** direction stays the same. Other vectors do not change. */
 static void rows_of_vector_means_fit_their_clip(void) {
   const double clips[] = {1, 1e-100, 1e100, 37.5}, sizes[] = {1e-3, 0.999, 1.001, 17, 1e12, 1e200};
   for (int c = 0; c < 8; c++) {
@@ -285,10 +275,8 @@ static void rows_of_vector_means_fit_their_clip(void) {
 
 enum { MOST_FLOATS = 33 };
 
-/*
-** Adds a row to `fast` as the bytes of a blob. Adds the same row to `slow` as vector_text_read()
-** reads it. If any number is not finite, vector_text_read() reads zeros.
-*/
+/* Adds a row to `fast` as the bytes of a blob. Adds the same row to `slow` as vector_text_read()
+** reads it. If any number is not finite, vector_text_read() reads zeros. */
 static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const float *v, int size,
                        int *shorts) {
   static unsigned char bytes[4 * LAYOUT_MAX_SIZE + 1];
@@ -310,10 +298,8 @@ static void add_floats(struct vector_sum *fast, struct vector_sum *slow, const f
   free(numbers);
 }
 
-/*
-** Makes a row. Most rows are ordinary. Other rows contain everything that a blob may contain, with
-** sizes around 2^53 steps and around the clip.
-*/
+/* Makes a row. Most rows are ordinary. Other rows contain everything that a blob may contain, with
+** sizes around 2^53 steps and around the clip. */
 static void odd_floats(float *v, int size, double clip) {
   static const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -0.0f, 0};
   static const double sizes[] = {0.5, 1, 1, 2, 4, 1e-9, 1e9, 1e30};
@@ -376,10 +362,8 @@ static void floats_the_short_way(void) {
   free(wide);
 }
 
-/*
-** The norms of the rows are within a few units in the last place of the clip, or of the slightly
-** smaller limit for averages of vectors.
-*/
+/* The norms of the rows are within a few units in the last place of the clip, or of the slightly
+** smaller limit for averages of vectors. */
 static void floats_next_to_the_clip(void) {
   for (int run = 0; run < 20000; run++) {
     struct contribution question = {.family = run & 1 ? &family_vector : &family_vector_mean};
@@ -407,10 +391,8 @@ static void long_floats_add_up(void) {
   }
 }
 
-/*
-** The totals in a shard state may saturate. The result then depends on which rows were added before
-** these totals.
-*/
+/* The totals in a shard state may saturate. The result then depends on which rows were added before
+** these totals. */
 static void short_rows_before_totals(void) {
   struct contribution question = {.family = &family_vector, .clip = 4, .size = 2};
   struct release release = release_of(&question, 0, 0);
@@ -489,10 +471,8 @@ static void one_unit_with_many_keys(void) {
   free(rows);
 }
 
-/*
-** The leaves are larger than sums of rows can be, but a state may contain them. They are scaled
-** down to one row together, with their sign, and so are the nodes above them.
-*/
+/* The leaves are larger than sums of rows can be, but a state may contain them. They are scaled
+** down to one row together, with their sign, and so are the nodes above them. */
 static void huge_leaves_are_scaled(void) {
   static const int128 huge[] = {(int128)3 << 123, (int128)1 << 125, -((int128)1 << 125)};
   struct contribution question = {
@@ -542,10 +522,8 @@ static void totals_are_not_consumed(void) {
   }
 }
 
-/*
-** If a new row gives a unit a key that comes earlier in its order, the unit drops a later key. If
-** no other unit has this later key, the key is no longer a coordinate.
-*/
+/* If a new row gives a unit a key that comes earlier in its order, the unit drops a later key. If
+** no other unit has this later key, the key is no longer a coordinate. */
 static void private_keys_are_chosen_again(void) {
   struct contribution question = {.family = &family_key_count, .clip = 3, .keys = KEYS_PRIVATE};
   question.max_groups = 1;
@@ -572,10 +550,8 @@ static void private_keys_are_chosen_again(void) {
   CHECK(changed > 50, "changed %d times", changed);
 }
 
-/*
-** Without a secret, an attacker could choose units and keys whose hashes collide. Opening a vector
-** therefore fails if the system provides no random bytes.
-*/
+/* Without a secret, an attacker could choose units and keys whose hashes collide. Opening a vector
+** therefore fails if the system provides no random bytes. */
 static void no_random_bytes(void) {
   for (int family = MEAN; family <= KEY_MEAN; family++) {
     struct contribution question = random_question((enum number)family, 0, family >= KEY_COUNT);
@@ -610,10 +586,8 @@ static int bits_of(unsigned set) {
   return set ? (int)(set & 1) + bits_of(set >> 1) : 0;
 }
 
-/*
-** Every key is kept as often as any other, and the choice for one unit reveals nothing about the
-** choice for another unit.
-*/
+/* Every key is kept as often as any other, and the choice for one unit reveals nothing about the
+** choice for another unit. */
 static void private_keys_are_chosen_at_random(void) {
   enum { RUNS = 4000 };
   struct release release = keeping(KEPT);
@@ -637,10 +611,8 @@ static void private_keys_are_chosen_at_random(void) {
   CHECK(fabs(alike - chance) <= 6 * sqrt(chance), "%d of %d pairs are alike", alike, RUNS);
 }
 
-/*
-** With one secret, the choice depends only on the unit and its keys. The choice does not depend on
-** the order, the number or the values of the unit's rows, or on the rows of other units.
-*/
+/* With one secret, the choice depends only on the unit and its keys. The choice does not depend on
+** the order, the number or the values of the unit's rows, or on the rows of other units. */
 static void private_keys_do_not_depend_on_the_rest(void) {
   struct release release = keeping(KEPT);
   for (int run = 0; run < 300; run++) {
@@ -663,10 +635,8 @@ static void private_keys_do_not_depend_on_the_rest(void) {
   }
 }
 
-/*
-** Private keys have an order for each unit. With a smaller max_groups, a unit keeps fewer keys,
-** from the start of the same order.
-*/
+/* Private keys have an order for each unit. With a smaller max_groups, a unit keeps fewer keys,
+** from the start of the same order. */
 static void private_keys_come_in_an_order(void) {
   for (int run = 0; run < 200; run++) {
     struct row rows[HELD];
