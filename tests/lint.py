@@ -61,7 +61,6 @@ KNOWN = {
     ("ext/query/foreign_keys.c", "clang-analyzer-core.NullDereference"): (2, "`going` is 0 without room"),
     ("ext/query/row_reader.c", "clang-analyzer-unix.Malloc"): (1, "&sum where there are no vectors"),
     ("ext/query/row_reader.c", "incorrectLogicOperator"): (1, "cppcheck cannot read 0x1p63"),
-    ("ext/query/row_reader.h", "clang-analyzer-core.CallAndMessage"): (1, "rows_open() sets the function"),
     ("ext/query/row_loop.c", "arrayIndexOutOfBoundsCond"): (1, "callers name a range"),
     ("ext/release/kinds.h", "clang-analyzer-optin.performance.Padding"): (1, "the order is for readers"),
     ("ext/release/parameters.h", "clang-analyzer-optin.performance.Padding"): (1, "the order is for readers"),

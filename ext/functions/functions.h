@@ -7,7 +7,7 @@
 #include <sqlite3ext.h>
 
 #include "base/sql_functions.h"
-#include "query/collector.h"
+#include "query/row_reader.h"
 #include "release/release.h"
 
 /* ---- the host -------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
 #include "os/thread.h"
-#include "query/collector.h"
+#include "query/row_reader.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
 

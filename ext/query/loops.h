@@ -4,7 +4,7 @@
 #ifndef DIFFUSE_QUERY_LOOPS_H
 #define DIFFUSE_QUERY_LOOPS_H
 
-#include "query/collector.h"
+#include "query/row_reader.h"
 #include "query/evaluator.h"
 #include "query/limits.h"
 

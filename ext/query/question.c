@@ -476,7 +476,7 @@ static int add_publics(struct question *question, struct rows *rows, struct erro
                      question->loop.after);
   int going = 1;
   for (size_t i = 0; i < publics->count && going; i++)
-    going = rows_add(rows, evaluator_row(publics, i)) || error_set_memory(error);
+    going = rows->add(rows, evaluator_row(publics, i)) || error_set_memory(error);
   return going;
 }
 

@@ -11,7 +11,6 @@
 #define DIFFUSE_QUERY_QUESTION_H
 
 #include "ledger/ledger.h"
-#include "query/collector.h"
 #include "query/row_reader.h"
 #include "release/release.h"
 

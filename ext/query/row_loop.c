@@ -3,8 +3,8 @@
 **
 ** For each table of the question, the statement puts a common table expression with the name of the
 ** table before the text of the question. The expression for the protected table has one column more
-** than the table: the unit, or the link that leads to the unit (collector.h). The statement adds
-** this column to the columns of the question and passes the rows to dp_collect().
+** than the table: the unit, or the link that leads to it. The statement adds this column to the
+** columns of the question and passes the rows to dp_collect().
 **
 **   D1  By its text, every result of the question depends on one row of one protected table and on
 **       public rows, and no row can make it fail (question_text.h). The added column has a name
@@ -182,7 +182,7 @@ static int is_same_beside(const struct row_loop *loop, sqlite3 *db) {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Makes rows_add() find the units of the rows with a map. */
+/* Makes rows->add() find the units of the rows with a map. */
 static void use_map(const struct row_loop *loop, struct unit_map *map, struct rows *rows) {
   rows->columns.unit = loop->columns;
   unit_map_use(map, rows);
@@ -555,7 +555,7 @@ static void run_beside(void *pointer) {
   struct reader *reader = pointer;
   struct readers *readers = reader->readers;
   struct error error = {0};
-  if (!rows_are_open(reader->rows) &&
+  if (!reader->rows->add &&
       !open_beside(readers->loop, reader->rows, readers->secret, &reader->map, &error))
     stop(readers, SQLITE_NOMEM, &error);
   do_tasks(reader);
@@ -663,13 +663,13 @@ static void add_sums(struct readers *readers) {
   int open = list != 0;
   for (int i = 0; i < readers->count && open; i++) {
     list[i] = readers->list[i].rows;
-    open = rows_are_open(list[i]); /* a thread may not have started */
+    open = list[i]->add != 0; /* a thread may not have started */
   }
   int added = open && add_in_parts(readers, list);
   free(list);
   for (int i = 1; i < readers->count && !added && !atomic_load(&readers->stopped); i++) {
     struct rows *own = &readers->list[i].own_rows;
-    if (rows_are_open(own) && !rows_join(readers->list[0].rows, own)) stop_for_memory(readers);
+    if (own->add && !rows_join(readers->list[0].rows, own)) stop_for_memory(readers);
   }
 }
 

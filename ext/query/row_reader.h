@@ -1,4 +1,5 @@
-/* row_reader.h: passes SQL values to sums/, one row after the other, for every aggregate. */
+/* row_reader.h: the way of a row from SQLite to sums/, for every aggregate. The internal aggregate
+** dp_collect() takes the rows of a statement, which is faster than one sqlite3_step() for each. */
 #ifndef DIFFUSE_QUERY_ROW_READER_H
 #define DIFFUSE_QUERY_ROW_READER_H
 
@@ -14,7 +15,7 @@ struct columns {
 };
 
 struct rows;
-typedef int add_sql_row(struct rows *rows, sqlite3_value **row);
+typedef int add_sql_row(struct rows *rows, sqlite3_value **row); /* returns 0 when out of memory */
 
 /* The rows of a kind that does not add them up (a room beside the core). open() sets rows->state
 ** and returns 0 if memory runs out or the system gives no random bytes. turn() says that all
@@ -29,10 +30,13 @@ struct own_rows {
 };
 
 struct rows {
-  add_sql_row *add;
-  add_sql_row *add_known; /* adds a row whose unit is known (collector.h) */
-  struct unit_map *map;   /* the map from rows to units, or null */
-  struct identity given;  /* the unit of the next rows, if columns.unit is -1 */
+  add_sql_row *add;       /* adds one row; null before rows_open() */
+  add_sql_row *add_known; /* adds a row whose unit is known (struct unit_map) */
+  /* Returns the cell of a row, CELL_NONE if the row does not count, or CELL_FAILED when out of
+  ** memory. Null: there is one cell */
+  int (*cell_of)(const struct rows *rows, sqlite3_value **row);
+  struct unit_map *map;  /* the map from rows to units, or null */
+  struct identity given; /* the unit of the next rows, if columns.unit is -1 */
   struct columns columns;
   const struct aggregate *aggregate;
   const struct contribution *question;
@@ -57,7 +61,7 @@ struct rows {
 };
 
 /* Returns the places for a caller that gives the key and the value in this order, as far as the
-** release has them, and the unit by rows_give_unit() or a map. */
+** release has them, and the unit as rows->given or by a map. */
 struct columns columns_in_order(const struct publication *publication);
 
 /* Starts the rows of a release whose definition is complete. A place in `columns` is -1 if the
@@ -66,11 +70,6 @@ struct columns columns_in_order(const struct publication *publication);
 int rows_open(struct rows *rows, const struct publication *publication, struct columns columns,
               const struct secret *secret, struct error *error);
 void rows_close(struct rows *rows);
-
-/* Returns whether rows_open() was called. Before, all bytes of `rows` are 0. */
-static inline int rows_are_open(const struct rows *rows) {
-  return rows->add != 0;
-}
 
 /* The function that opens the rows of a question. A caller may call it again to start anew. If
 ** `may_repeat` is 1, a caller may also open further rows of the same release, on any thread, with
@@ -82,26 +81,13 @@ struct rows_opener {
   const char *after; /* the text at the end of messages about errors that occur after open() */
 };
 
-/* Set the unit of the rows that rows_add() adds next. These rows have no column for the unit
-** (columns.unit is -1). rows_give_unit() takes the value of a unit column; texts that are equal
-** under the collation are the same unit. rows_give_number() takes a number. rows_give_unit()
-** returns 1, or 0 when out of memory. */
+/* Sets `given` to the unit that the value of a unit column names. Texts that are equal under the
+** collation are the same unit. Returns 1, or 0 when out of memory. */
 int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collation);
-void rows_give_number(struct rows *rows, int64_t number);
-
-/* Treats each row that is added from now on as a unit of its own, which needs no memory for units.
-** No row may be there yet. Returns 0, and does nothing, if these rows need the numbers of their
-** units. */
-int rows_forget_units(struct rows *rows);
 
 /* Bounds what the units of a household count together. The table must have been made with the
 ** secret of `rows`, and must live as long. */
 void rows_use_households(struct rows *rows, const struct households *households);
-
-/* Adds one row. Returns 1, or 0 when out of memory. */
-static inline int rows_add(struct rows *rows, sqlite3_value **row) {
-  return rows->add(rows, row);
-}
 
 /* Add sums of a shard (sums/scalar_sum.h, sums/vector_sum.h). rows_add_record() adds the sum of a
 ** unit in one slot (sums/layout.h), and rows_add_totals() adds totals. Both return 1, or 0 when out
@@ -132,6 +118,70 @@ struct vector_parts *rows_parts(struct rows *const *list, int count);
 typedef int publish_totals(struct publication *publication, const struct totals *totals);
 int rows_publish(struct rows *rows, struct publication *publication, publish_totals *publish,
                  struct error *error);
+
+/* ---- statements that give rows --------------------------------------------------------------- */
+
+/* The destination of the rows of a statement. */
+struct collection {
+  struct rows *rows;
+  /* Takes a row instead of rows->add(). Returns 0 when out of memory. Null: rows->add() */
+  int (*take)(struct collection *collection, sqlite3_value **row);
+  int columns;
+  int ended; /* dp_collect() has finished */
+};
+
+/* A connection that has dp_collect(), and the destination of its rows while a statement runs. */
+struct collector {
+  sqlite3 *db;
+  struct collection *collecting; /* null if no statement runs */
+};
+
+/* Runs a statement that calls dp_collect() on the collector's connection. Returns SQLITE_DONE, or
+** the result code of the error. Returns SQLITE_OK if the statement ended without a call of
+** dp_collect(), because an authorizer of the host returned SQLITE_IGNORE for the function or for
+** SELECT. */
+int collector_run(struct collector *collector, sqlite3_stmt *statement,
+                  struct collection *collection);
+
+/* Registers dp_collect() for a connection. Returns an SQLite result code. SQLite calls `release`
+** once: when the connection closes, or if the registration fails. */
+int collector_register(struct collector *collector, void (*release)(void *collector));
+
+/* Registers dp_collect() on a connection of the extension, and returns its collector, which then
+** owns the connection. Closes the connection and returns null when out of memory.
+** private_collector_close() accepts null. */
+struct collector *private_collector_new(sqlite3 *db);
+void private_collector_close(struct collector *collector);
+
+/* ---- the unit of each row -------------------------------------------------------------------- */
+
+/* Finds the unit of each row of a protected table. A row names its unit in a column, or has a link
+** to a row of another table that leads to the unit. */
+struct unit_map {
+  sqlite3 *db;
+  sqlite3_stmt *lookup;     /* finds the unit to which the link ?1 leads; null: rows have no link */
+  sqlite3_stmt *parents;    /* the query for the key and unit of every parent row; may be null */
+  int is_whole;             /* `parents` has ended */
+  struct known_link *known; /* a hash table with `room` entries, of which `count` are used */
+  size_t room, count;
+  int is_mixed; /* the entries are in an order that depends on a secret; 0: in the order of keys */
+  enum collation collation;
+  int by_row;     /* each row is a unit, so no column names the unit */
+  int64_t number; /* the number of rows so far, if each row is a unit */
+  int place;      /* the index of the column with the unit or the link */
+  int rc;         /* SQLITE_OK, or the code with which a lookup failed */
+};
+
+/* Starts a map for the rows of the first table of a route. The lookups run on `db` while a
+** statement reads the rows, and see the same state of the database. The caller must call
+** unit_map_close(), even after an error. */
+int unit_map_open(struct unit_map *map, sqlite3 *db, const struct route *route,
+                  struct error *error);
+void unit_map_close(struct unit_map *map);
+
+/* Makes rows->add() find the unit of each row with the map, and leave out rows that belong to no
+** unit. The unit column of `rows` holds the unit or the link. */
+void unit_map_use(struct unit_map *map, struct rows *rows);
 
 /* ---- states of shards (shard_rows.c) --------------------------------------------------------- */
 

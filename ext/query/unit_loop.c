@@ -257,12 +257,12 @@ static int gather(struct unit_loop *loop, double *count, int *is_full, struct er
 static int give(const struct unit_loop *loop, struct error *error) {
   if (loop->unit)
     return rows_give_unit(loop->rows, loop->unit, loop->collation) || out_of_memory(loop, error);
-  rows_give_number(loop->rows, loop->by_row ? loop->number : loop->integer);
+  loop->rows->given = identity_integer(loop->by_row ? loop->number : loop->integer);
   return 1;
 }
 
 static int add(const struct unit_loop *loop, sqlite3_value **row, struct error *error) {
-  return rows_add(loop->rows, row) || out_of_memory(loop, error);
+  return loop->rows->add(loop->rows, row) || out_of_memory(loop, error);
 }
 
 /* Adds the results of the current unit. Models and local randomisations take exactly one row: the
