@@ -2,6 +2,7 @@
 on a copy of the file without the extension."""
 
 import random
+import re
 import shutil
 import sqlite3
 
@@ -84,6 +85,7 @@ class Schema:
         one_, two = choice(list(self.columns)), choice(list(self.columns))
         left, right, last = f"x.{choice(self.columns[one_])}", f"y.{choice(self.columns[two])}", f"x.{choice(self.columns[one_])}"
         where, joined, sorted_ = self.comparison(left, last), self.comparison(right, left), self.comparison(left, last, where=0)
+        exists = re.sub(r"(\w\.\w) (LIKE|GLOB)", r"+\1 \2", joined)  # plain SQLite 3.54 gives a row twice for EXISTS by an index of blobs and texts
         outer, key, down = self.comparison(right, left, where=0), self.order[one_].format("x"), choice(["", " DESC"])
         # SQLite gives the key of a rowid no collation, so that UNION takes that of the other side. A virtual table has no such column.
         united = f"x.{choice([c for c in self.columns[one_] if c != 'a'])}"
@@ -98,7 +100,7 @@ class Schema:
             f"SELECT count(*) FROM {one_} AS x WHERE {left} = (SELECT max({left}) FROM {one_} AS x) OR {left} = (SELECT min({left}) FROM {one_} AS x)",
             f"SELECT count(*) FROM {one_} AS x JOIN {two} AS y ON {joined}", f"SELECT count(*) FROM {one_} AS x, {two} AS y WHERE {joined} AND {where}",
             f"SELECT x.*, count({right}) FROM {one_} AS x LEFT JOIN {two} AS y ON {outer} GROUP BY {key}",
-            f"SELECT * FROM {one_} AS x WHERE {choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {two} AS y WHERE {joined})",
+            f"SELECT * FROM {one_} AS x WHERE {choice(['', 'NOT '])}EXISTS (SELECT 1 FROM {two} AS y WHERE {exists})",
             f"SELECT count(*) FROM {one_} AS x JOIN {two} AS y USING ({choice(shared)})", f"SELECT count(*) FROM {one_} NATURAL JOIN {two}",
             f"SELECT hex(CAST({left} AS BLOB)), typeof({last}), length({left}), CAST({last} AS {choice(['TEXT', 'INT', 'REAL', 'BLOB'])}) FROM {one_} AS x",
             f"SELECT count(*) OVER (ORDER BY {left}) FROM {one_} AS x", f"SELECT {left}, row_number() OVER (ORDER BY {key}) FROM {one_} AS x",
