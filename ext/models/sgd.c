@@ -7,7 +7,6 @@
 #include "math/cost.h"
 #include "math/iteration.h"
 #include "mechanism/mechanism.h"
-#include "noise/entropy.h"
 #include "noise/noise.h"
 #include "sums/layout.h"
 

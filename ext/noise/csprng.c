@@ -1,10 +1,9 @@
-/* csprng.c: see csprng.h. Tests: tests/noise/test_csprng.c */
-#include "noise/csprng.h"
-
+/* csprng.c: the generator of random bits (exact_events.h). Tests: tests/noise/test_csprng.c */
 #include <sodium.h>
 #include <string.h>
 
-#include "noise/entropy.h"
+#include "noise/exact_events.h"
+#include "noise/noise.h"
 
 _Static_assert(CSPRNG_KEY == crypto_stream_chacha20_ietf_KEYBYTES, "a key of the cipher");
 

@@ -1,10 +1,8 @@
 /* discrete_laplace.c: draws discrete Laplace noise, noise that widens it, and points between two
 ** points of a path.
 ** Tests: tests/noise/test_discrete_laplace.c, tests/noise/test_bridges.c */
-#include "noise/noise.h"
-
-#include "noise/entropy.h"
 #include "noise/exact_events.h"
+#include "noise/noise.h"
 
 /* A step from scale `from` to scale `to`. For equal scales the noise is 0. */
 struct step {
@@ -27,11 +25,21 @@ static int stays(struct csprng *random, const struct step *step) {
   return all;
 }
 
+/* L_Z(to) is u + to v with a random sign, where u is laplace_remainder() and v is
+** laplace_quotient(). A zero with negative sign is rejected, because zero would otherwise be twice
+** as likely as it should be. The magnitude is below 2^62 unless v reaches 2^31, which has a
+** probability below 2^-(10^9). */
 static int64_t step_of(struct csprng *random, const void *law) {
   const struct step *step = law;
-  struct proposal y = laplace(random, step->to);
-  int64_t noise = y.negative ? -(int64_t)y.magnitude : (int64_t)y.magnitude;
-  return step->from && stays(random, step) ? 0 : noise;
+  uint64_t magnitude;
+  int negative;
+  do {
+    magnitude = laplace_remainder(random, step->to);
+    magnitude += step->to * laplace_quotient(random);
+    negative = (int)csprng_take(random, 1);
+  } while (negative && magnitude == 0);
+  if (step->from && stays(random, step)) return 0;
+  return negative ? -(int64_t)magnitude : (int64_t)magnitude;
 }
 
 /* Fills the noise with steps. If step.from is 0, each step is a draw of L_Z(to). */

@@ -1,11 +1,11 @@
-/* entropy.c: see entropy.h.
+/* entropy.c: cryptographic random bytes from the operating system (noise.h).
 **
 ** For each operating system there is a function read_some(), which writes `count` <= MOST random
 ** bytes to `bytes`, or fewer. read_some() returns the number of bytes that it wrote. It returns 0
 ** if a signal interrupted the call before any byte was written, and -1 if the system provides no
 ** random bytes.
 ** Tests: tests/noise/test_entropy.c */
-#include "noise/entropy.h"
+#include "noise/noise.h"
 
 #if defined(_WIN32)
 

@@ -1,32 +1,90 @@
-/* exact_events.h: random events and integers whose probabilities are exact. All samplers consist of
-** them. The functions round and truncate nothing.
+/* exact_events.h: the bits, events and integers of which all samplers consist. Their probabilities
+** are exact; nothing is rounded or truncated.
 **
+**   csprng_word(), csprng_take()  random bits
 **   below()      a uniform integer below n; below_wide() for n of up to 126 bits
 **   happens()    an event of rational probability
-**   bernoulli()  an event of probability exp(-gamma), gamma <= 1 a product of rationals
-**   laplace()    P(y) proportional to exp(-|y|/t)
-**   decays()     an event of probability exp(-n/base), for any exponent */
+**   bernoulli()  an event of probability exp(-gamma), gamma <= 1 rational
+**   decays()     an event of probability exp(-n/base), for any exponent
+**   geometric()  P(k) proportional to exp(-k n/d) */
 #ifndef DIFFUSE_NOISE_EXACT_EVENTS_H
 #define DIFFUSE_NOISE_EXACT_EVENTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#include "noise/csprng.h"
-#include "noise/entropy.h"
 #include "noise/lattice.h" /* uint128 */
+#include "noise/noise.h"   /* entropy_wipe */
+
+/* ---- random bits ----------------------------------------------------------------------------- */
+
+/* A cryptographically secure generator of random bits for the exact samplers.
+**
+** The generator is the ChaCha20 keystream (RFC 8439) in libsodium's implementation, with a key of
+** 256 bits from the operating system. The generator of the Linux kernel uses the same cipher, so on
+** Linux the extension depends on no additional cipher. The samplers do not ask the operating system
+** for each word, because a system call takes longer than the rest of a draw.
+**
+** 1. Every call of a sampler draws a fresh key and keeps the generator's state in its own stack
+**    frame. The sampler wipes the state before it returns. A fork can therefore not duplicate the
+**    state, and nobody can find it in memory later.
+** 2. Fast key erasure: the first bytes of each block replace the key that made the block, and each
+**    word is wiped when it is taken. The state reveals nothing about words taken earlier.
+** 3. Only csprng_start() can fail. After it succeeds, a sampler gets all the bits that it asks for.
+**
+** Unit tests replace csprng.c at link time. There is no other way to replace it. */
+#define CSPRNG_KEY   32  /* bytes of a key */
+#define CSPRNG_WORDS 128 /* words of a block */
+
+struct csprng {
+  struct {
+    unsigned char key[CSPRNG_KEY]; /* csprng_refill() makes the next block from this key */
+    /* Words before `next` are used and zero, later words are random. */
+    uint64_t words[CSPRNG_WORDS];
+  } block;
+  unsigned next;      /* index of the first unused word */
+  unsigned left;      /* number of unused bits in the reservoir, 0..63 */
+  uint64_t reservoir; /* unused bits of the last word that csprng_take() has taken */
+};
+
+/* Draws a key. Returns 0 if the system provides no random bytes; the generator is then unusable. */
+int csprng_start(struct csprng *random);
+
+/* Generates the next block. Only csprng_word() calls this function. */
+void csprng_refill(struct csprng *random);
+
+/* Overwrites the whole state with zeros. */
+void csprng_end(struct csprng *random);
+
+/* Returns 64 fresh random bits. */
+static inline uint64_t csprng_word(struct csprng *random) {
+  if (random->next == CSPRNG_WORDS) csprng_refill(random);
+  uint64_t word = random->block.words[random->next];
+  random->block.words[random->next++] = 0;
+  return word;
+}
+
+/* Returns `width` <= 63 fresh random bits, and never returns a bit twice or skips one. */
+static inline uint64_t csprng_take(struct csprng *random, unsigned width) {
+  uint64_t value = random->reservoir;
+  if (random->left >= width) {
+    random->reservoir >>= width;
+    random->left -= width;
+  } else {
+    uint64_t word = csprng_word(random);
+    unsigned used = width - random->left; /* 1..63 */
+    value |= word << random->left;
+    random->reservoir = word >> used;
+    random->left = 64 - used;
+  }
+  return value & (((uint64_t)1 << width) - 1);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The number of binary digits of x, which is 0 for x = 0. */
 static inline unsigned bit_length(uint64_t x) {
   return x ? 64 - (unsigned)__builtin_clzll(x) : 0;
-}
-
-/* The largest integer whose square is at most x, one binary digit at a time. */
-static inline uint64_t isqrt(uint64_t x) {
-  uint64_t root = 0;
-  for (uint64_t digit = (uint64_t)1 << 31; digit > 0; digit >>= 1) {
-    if ((root | digit) * (root | digit) <= x) root |= digit;
-  }
-  return root;
 }
 
 /* Returns a uniform integer in 0 .. n-1, for 1 <= n <= 2^63, by rejection: of as many bits as n - 1
@@ -73,39 +131,33 @@ static inline int happens(struct csprng *random, const struct chance *chance) {
   return below(random, chance->parts) < chance->rest;
 }
 
-static inline int all_happen(struct csprng *random, const struct chance *chances, int count) {
-  for (int i = 0; i < count; i++) {
-    if (!happens(random, &chances[i])) return 0;
-  }
-  return 1;
-}
-
-/* Returns 1 with probability exp(-gamma), otherwise 0. gamma <= 1 is the product of `count` chances
-** (1 for none), divided by `divisor`.
+/* Returns 1 with probability exp(-gamma), otherwise 0, for a chance gamma.
 **
 ** The function makes attempts until one fails. Attempt k succeeds with probability gamma/k, so the
 ** first k attempts all succeed with probability gamma^k/k!. The number of the failed attempt is odd
 ** with probability 1 - gamma + gamma^2/2! - ..., which is exp(-gamma) (Canonne, Kamath and Steinke
 ** 2020, Algorithm 1). The loop makes exp(gamma) < 3 attempts on average. The event of probability
-** 1/(divisor * k) of an attempt comes first, because it needs the fewest random bits. A caller
-** passes k > 1 if the attempts before k have already succeeded. */
-static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *chances,
-                                 int count, uint64_t divisor) {
-  while (below(random, divisor * k) == 0 && all_happen(random, chances, count)) k++;
+** 1/k of an attempt comes first, because it needs the fewest random bits. A caller passes k > 1 if
+** the attempts before k have already succeeded. */
+static inline int bernoulli_from(struct csprng *random, uint64_t k, const struct chance *gamma) {
+  while (below(random, k) == 0 && happens(random, gamma)) k++;
   return k & 1;
 }
 
-static inline int bernoulli(struct csprng *random, const struct chance *chances, int count,
-                            uint64_t divisor) {
-  return bernoulli_from(random, 1, chances, count, divisor);
+static inline int bernoulli(struct csprng *random, const struct chance *gamma) {
+  return bernoulli_from(random, 1, gamma);
 }
 
-/* ---- geometric and Laplace distributions ----------------------------------------------------- */
+/* Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The exponent is divided into
+** equal parts below 1: an event of probability exp(-part) must happen for each part. */
+static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
+  uint64_t events = n < base ? 1 : (uint64_t)(n / base) + 1;
+  struct chance part = chance_of(n, base, events);
+  while (events > 0 && bernoulli(random, &part)) events--;
+  return events == 0;
+}
 
-struct proposal {
-  uint64_t magnitude; /* |y| */
-  int negative;
-};
+/* ---- geometric distributions ----------------------------------------------------------------- */
 
 /* Returns a random u in 0 .. t-1 with P(u) proportional to exp(-u/t), by rejection: at most 1.6
 ** tries on average. */
@@ -113,15 +165,16 @@ static inline uint64_t laplace_remainder(struct csprng *random, uint64_t t) {
   struct chance ratio = {0, 0, 1, t};
   do {
     ratio.whole = below(random, t);
-  } while (!bernoulli(random, &ratio, 1, 1));
+  } while (!bernoulli(random, &ratio));
   return ratio.whole;
 }
 
 /* Returns a random v >= 0 with P(v) proportional to exp(-v): the successes of probability exp(-1)
 ** before the first failure. */
 static inline uint64_t laplace_quotient(struct csprng *random) {
+  const struct chance certain = {1, 0, 1, 1};
   uint64_t v = 0;
-  while (bernoulli(random, NULL, 0, 1)) v++;
+  while (bernoulli(random, &certain)) v++;
   return v;
 }
 
@@ -131,35 +184,6 @@ static inline uint64_t geometric(struct csprng *random, uint64_t n, uint64_t d) 
   uint128 remainder = laplace_remainder(random, d);
   uint128 k = (remainder + (uint128)d * laplace_quotient(random)) / n;
   return k >> 62 ? (uint64_t)1 << 62 : (uint64_t)k;
-}
-
-/* Returns a random y with P(y) proportional to exp(-|y|/t): u + t*v with a random sign, where u is
-** laplace_remainder() and v is laplace_quotient(). A zero with negative sign is rejected, because
-** zero would otherwise be twice as likely as it should be. |y| is below 2^62 unless v reaches 2^31,
-** which has a probability below 2^-(10^9). */
-static inline struct proposal laplace(struct csprng *random, uint64_t t) {
-  struct proposal y;
-  do {
-    y.magnitude = laplace_remainder(random, t);
-    y.magnitude += t * laplace_quotient(random);
-    y.negative = (int)csprng_take(random, 1);
-  } while (y.negative && y.magnitude == 0);
-  return y;
-}
-
-/* The chance n/(base*parts), with the smallest number of parts for which it is less than 1. */
-static inline struct chance part_of(uint128 n, uint64_t base) {
-  return n < base ? (struct chance){(uint64_t)n, 0, 1, base}
-                  : chance_of(n, base, (uint64_t)(n / base) + 1);
-}
-
-/* Returns 1 with probability exp(-n/base), otherwise 0. n < 2^63 base. The exponent is divided into
-** equal parts below 1: an event of probability exp(-part) must happen for each part. */
-static inline int decays(struct csprng *random, uint128 n, uint64_t base) {
-  struct chance part = part_of(n, base);
-  uint64_t events = part.parts;
-  while (events > 0 && bernoulli(random, &part, 1, 1)) events--;
-  return events == 0;
 }
 
 /* ---- hiding the time of a draw --------------------------------------------------------------- */

@@ -1,12 +1,19 @@
 /* noise.h: draws from exact distributions on the integers, with integers and random bits only, no
-** floating point and no approximation, and with a new key for each call (csprng.h). Every function
-** returns 1, or 0 if the system provided no random bytes or a parameter is out of range: then the
-** result is 0 or all zeros, and the caller must not use it. */
+** floating point and no approximation, and with a new key for each call (exact_events.h). Every
+** function returns 1, or 0 if the system provided no random bytes or a parameter is out of range:
+** then the result is 0 or all zeros, and the caller must not use it. */
 #ifndef DIFFUSE_NOISE_NOISE_H
 #define DIFFUSE_NOISE_NOISE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* Random bytes of the operating system. This code keeps no state, buffer or seed that a fork could
+** duplicate. Unit tests replace the function at link time; there is no other way to replace it. */
+int entropy_fill(void *bytes, size_t count);
+
+/* Overwrites a secret with zeros. The compiler cannot remove these writes. */
+void entropy_wipe(void *bytes, size_t count);
 
 /* Fills noise[0 .. count-1] with independent draws of N_Z(0, variance), P(y) proportional to
 ** exp(-y^2/(2 variance)), 1 <= variance < DISCRETE_GAUSSIAN_MAX_VARIANCE. The running time reveals

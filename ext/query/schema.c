@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "query/limits.h"
 
 SQLITE_EXTENSION_INIT3

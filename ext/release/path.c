@@ -28,9 +28,8 @@
 #include <string.h>
 
 #include "mechanism/mechanism.h"
-#include "noise/entropy.h"
-#include "noise/lattice.h"
 #include "noise/noise.h"
+#include "noise/lattice.h"
 
 SQLITE_EXTENSION_INIT3
 

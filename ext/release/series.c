@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "mechanism/mechanism.h"
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3

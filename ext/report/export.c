@@ -2,7 +2,7 @@
 ** Tests: tests/report/test_export.py */
 #include <stdint.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "os/file.h"
 #include "report/report.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "sums/layout.h"
 #include "sums/row_store.h"
 #include "sums/unit_table.h"

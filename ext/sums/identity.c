@@ -5,7 +5,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 
 /* HASHED is set in the kind of a hashed row value, beside 62 bits of the hash. */
 #define HASHED ((uint64_t)1 << 63)

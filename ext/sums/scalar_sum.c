@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit,
                     const struct secret *secret) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 
 #define VERSION 3
 #define HEADER  48

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "sums/cross_sums.h"
 #include "sums/layout.h"
 #include "sums/partitioned_sums.h"

@@ -3,7 +3,7 @@
 **
 **   fixed DATABASE < SQL
 **
-** The program has its own source of random bytes, which only tests can replace (entropy.h). The SQL
+** The program has its own source of random bytes, which only tests can replace (entropy.c). The SQL
 ** function fixed_seed(n) starts the noise anew. */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "sums/identity.h"
 #include "sums/shard_state.h"
 #include "../helpers/splitmix.h"

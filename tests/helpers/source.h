@@ -1,4 +1,4 @@
-/* source.h: random bits that the test controls. This file defines the functions of csprng.h. Its
+/* source.h: random bits that the test controls. This file defines the functions of csprng.c. Its
 ** definitions replace csprng.c at link time.
 **
 ** SplitMix64 generates the bits from a chosen seed. A test can also make the generator fail. The
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "noise/csprng.h"
+#include "noise/exact_events.h"
 #include "splitmix.h"
 
 static struct {

@@ -1,6 +1,6 @@
 /* tables.h: tables of rows for vector_sum.h, and their exact totals.
 **
-** This file defines the two functions of entropy.h, and so replaces entropy.c at link time. A test
+** This file defines the two functions of entropy.c, and so replaces entropy.c at link time. A test
 ** can therefore give two runs the same secret. Both runs then keep the same private keys, and their
 ** results differ only because of the rows. */
 #ifndef TEST_TABLES_H
@@ -15,7 +15,7 @@
 #include "random.h"
 #include "splitmix.h"
 #include "mechanism/mechanism.h"
-#include "noise/entropy.h"
+#include "noise/noise.h"
 #include "sums/vector_sum.h"
 
 /* ---- random bits ----------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* test_csprng.c: tests csprng.h, ChaCha20 with fast key erasure. The two functions of entropy.h
+/* test_csprng.c: tests csprng.c, ChaCha20 with fast key erasure. The two functions of entropy.c
 ** defined here replace entropy.c at link time. They provide a key that the test has chosen, or
 ** fail, and record which bytes were wiped.
 **
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "noise/csprng.h"
-#include "noise/entropy.h"
+#include "noise/exact_events.h"
+#include "noise/noise.h"
 
 static unsigned char system_key[CSPRNG_KEY]; /* the key that the system provides */
 static int system_fails;                     /* 1: the system provides no random bytes */

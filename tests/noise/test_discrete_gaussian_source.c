@@ -1,5 +1,5 @@
 /* test_discrete_gaussian_source.c: tests the sampler with a source of random bytes that the test
-** controls. The two functions of entropy.h defined here replace entropy.c at link time.
+** controls. The two functions of entropy.c defined here replace entropy.c at link time.
 **
 ** The source is SplitMix64 from a chosen seed, and the test can make it fail. The source remembers
 ** where it wrote the bytes, and entropy_wipe() of this file records whether these bytes were
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "noise/entropy.h"
 #include "noise/noise.h"
 #include "splitmix.h"
 

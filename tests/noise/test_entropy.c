@@ -1,4 +1,4 @@
-/* test_entropy.c: tests entropy.h. The tests check how the code handles the system's generator
+/* test_entropy.c: tests entropy.c. The tests check how the code handles the system's generator
 ** (short reads, signals, ends of the buffer, forks). They do not check the quality of the
 ** generator. The one statistical test raises a false alarm with probability 1e-10 and detects any
 ** byte value that is 30% too frequent. */
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "noise/entropy.h"
+#include "noise/noise.h"
 
 /* Linux returns fewer than 2^25 bytes for one request, so this number of bytes needs a second
 ** request. */

@@ -1,6 +1,6 @@
-/* test_gaussian_table.c: tests the parts of gaussian_samplers.c, with random words that the test
-** chooses. The functions of csprng.h defined here replace csprng.c at link time. The test includes
-** gaussian_samplers.c to call its parts.
+/* test_gaussian_table.c: tests the table of discrete_gaussian.c, with random words that the test
+** chooses. The functions of csprng.c defined here replace it at link time. The test includes
+** discrete_gaussian.c to call its parts.
 **
 ** The first words of a test come from a script, and all later words from a generator with a fixed
 ** seed. The tests therefore raise no false alarm. Tests of distributions fail below a p-value of
@@ -12,8 +12,7 @@
 
 #include "check.h"
 #include "chi_square.h"
-#include "noise/gaussian_samplers.c"
-#include "noise/gaussian_samplers.h"
+#include "noise/discrete_gaussian.c"
 #include "noise/noise.h"
 #include "random.h"
 
@@ -56,12 +55,12 @@ static uint64_t word_of(uint64_t slot, uint64_t unit, int negative, uint64_t att
 /* Makes one draw from these words. Sets *taken to the number of words that the draw took. */
 static int64_t draw_from(uint64_t variance, const uint64_t *words, int count, long *taken) {
   struct csprng bits;
-  struct gaussian_table law = gaussian_table_of(variance);
+  struct gaussian_law law = gaussian_law_of(variance);
   memcpy(script, words, (size_t)count * sizeof *words);
   scripted = count;
   played = 0;
   csprng_start(&bits);
-  int64_t y = gaussian_table_draw(&law, &bits);
+  int64_t y = draw_gaussian(&bits, &law);
   *taken = words_taken(&bits);
   return y;
 }
@@ -89,7 +88,7 @@ static int wrong_weights(const struct slot *table) {
 }
 
 static void slots_hold_the_weights(void) {
-  gaussian_table_of(GAUSSIAN_TABLE_LEAST_VARIANCE);
+  gaussian_law_of(1);
   CHECK(wrong_weights(slots) == 0, "%d", wrong_weights(slots));
 }
 
@@ -118,6 +117,11 @@ static void want_of_digits_is_noticed(void) {
 /* ---- the first attempt ----------------------------------------------------------------------- */
 
 static const uint64_t variances[] = {
+    1,
+    2,
+    5,
+    16,
+    100,
     256,
     257,
     300,
@@ -145,7 +149,7 @@ enum { VARIANCES = sizeof variances / sizeof variances[0] };
 /* Returns 2048 V gamma at the end of a strip, where gamma is largest. The result is an exact
 ** integer. */
 static uint128 largest(uint64_t variance, uint64_t strip) {
-  struct gaussian_table law = gaussian_table_of(variance);
+  struct gaussian_law law = gaussian_law_of(variance);
   uint128 y = (uint128)(strip + 1) * law.width - 1;
   return 1024 * y * y - (uint128)(strip * strip) * variance;
 }
@@ -154,7 +158,7 @@ static uint128 largest(uint64_t variance, uint64_t strip) {
 static int wrong_bounds(uint64_t too_small) {
   int wrong = 0;
   for (int i = 0; i < VARIANCES; i++) {
-    struct gaussian_table law = gaussian_table_of(variances[i]);
+    struct gaussian_law law = gaussian_law_of(variances[i]);
     for (uint64_t strip = 0; strip < LAST; strip++) {
       uint128 b = bound(&law, strip) - too_small;
       wrong += b * 8 * variances[i] < largest(variances[i], strip);
@@ -167,7 +171,7 @@ static void attempts_are_bounded(void) {
   CHECK(wrong_bounds(0) == 0, "%d", wrong_bounds(0));
   CHECK(wrong_bounds(1) > 0, "bounds are not tight");
   for (int i = 0; i < VARIANCES; i++) {
-    struct gaussian_table law = gaussian_table_of(variances[i]);
+    struct gaussian_law law = gaussian_law_of(variances[i]);
     CHECK((uint128)1024 * law.width * law.width >= variances[i], "width %d", i);
     CHECK((uint128)1024 * (law.width - 1) * (law.width - 1) < variances[i], "width %d", i);
   }
@@ -186,7 +190,7 @@ static void acceptance_is_exp_of_minus_gamma(void) {
   struct csprng bits;
   csprng_start(&bits);
   for (int i = 0; i < VARIANCES; i++) {
-    struct gaussian_table law = gaussian_table_of(variances[i]);
+    struct gaussian_law law = gaussian_law_of(variances[i]);
     for (uint64_t strip = 1; strip < 600; strip = 3 * strip + 1) {
       uint64_t b = bound(&law, strip);
       for (uint64_t place = 0; place < law.width; place += law.width / 2 + 1) {
@@ -237,7 +241,7 @@ static void most_trials_take_one_word(void) {
 static void excess_is_refused(void) {
   long taken;
   uint64_t words[] = {word_of(3, 5, 0, 255, 0), word_of(3, 5, 0, 255, 1)};
-  CHECK(gaussian_table_of(9216).width == 3 && gaussian_table_of(9216).excess == 2, "w %d", 3);
+  CHECK(gaussian_law_of(9216).width == 3 && gaussian_law_of(9216).excess == 2, "w %d", 3);
   int64_t y = draw_from(9216, words, 2, &taken);
   CHECK(y == 9 && taken == 2, "%lld from %ld words", (long long)y, taken);
 }
@@ -281,7 +285,7 @@ static void the_last_strip_stands_for_all_beyond(void) {
 ** so happens() draws 20 bits and compares them with the quotient n/(8b) or n/2048. If they are
 ** equal, happens() draws 7 or 11 more bits and compares them with the remainder. */
 static void first_attempts_are_decided_in_rationals(void) {
-  struct gaussian_table law = gaussian_table_of(SQUARE);
+  struct gaussian_law law = gaussian_law_of(SQUARE);
   uint64_t b = bound(&law, 40), last = PLACE(31), none = 0xfffff;
   expect("at the bound", (uint64_t[]){word_of(40, 9, 0, b, last), NEXT}, 2, 1311, 1);
   uint64_t word = word_of(40, 9, 0, b - 1, last);
@@ -316,9 +320,9 @@ static int64_t noise[DRAWS];
 
 static void fill(int64_t *draws, uint64_t variance) {
   struct csprng bits;
-  struct gaussian_table law = gaussian_table_of(variance);
+  struct gaussian_law law = gaussian_law_of(variance);
   csprng_start(&bits);
-  for (int i = 0; i < DRAWS; i++) draws[i] = gaussian_table_draw(&law, &bits);
+  for (int i = 0; i < DRAWS; i++) draws[i] = draw_gaussian(&bits, &law);
 }
 
 /* Returns the lower end of a cell. All cells have the same width in sigmas, and cell 1025 is the

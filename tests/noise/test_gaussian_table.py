@@ -1,4 +1,4 @@
-"""Compares the numbers from which ext/noise/gaussian_samplers.c makes its strips with high-precision arithmetic (mpmath)."""
+"""Compares the numbers from which ext/noise/discrete_gaussian.c makes its strips with high-precision arithmetic (mpmath)."""
 
 import os
 import pathlib
@@ -61,7 +61,7 @@ def test_digits_are_right(numbers):
 
 
 def test_the_last_edge_offers_enough(numbers):
-    """Requirement 1 of gaussian_samplers.c: 2^m SCALE e_i is below 1 for all i >= 255. m is 9 for the first 256 values of i, and
+    """Requirement 1 of the strips (discrete_gaussian.c): 2^m SCALE e_i is below 1 for all i >= 255. m is 9 for the first 256 values of i, and
     increases by one after every 256 values."""
     for strip in range(255, 5000):
         assert SCALE * exact(strip) * 2 ** (9 + (strip - 255) // 256) < 1
