@@ -26,7 +26,7 @@ SOURCES := $(sort $(wildcard ext/*.c ext/*/*.c))
 OBJECTS := $(SOURCES:ext/%.c=$(BUILD)/obj/%.o)
 MATH    := $(filter $(BUILD)/obj/math/%,$(OBJECTS))
 NOISE   := $(filter $(BUILD)/obj/noise/%,$(OBJECTS))
-SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(addprefix $(BUILD)/obj/models/,sgd.o hiding.o mechanisms.o),$(OBJECTS))
+SUMS    := $(filter $(BUILD)/obj/sums/% $(BUILD)/obj/mechanism/% $(addprefix $(BUILD)/obj/models/,sgd.o hiding.o),$(OBJECTS))
 SERVICES := $(filter $(BUILD)/obj/os/% $(BUILD)/obj/base/number.o,$(OBJECTS))
 
 .PHONY: all deps deps-hosts hosts-packages deps-accounting deps-fuzz static demo test test-slow unit check-sanitize \

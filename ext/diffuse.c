@@ -4,9 +4,8 @@
 
 #include "categories/categories.h"
 #include "functions/functions.h"
-#include "models/model.h"
-#include "os/process.h"
-#include "os/thread.h"
+#include "models/models.h"
+#include "os/os.h"
 #include "papers/papers.h"
 
 SQLITE_EXTENSION_INIT1

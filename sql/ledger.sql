@@ -164,7 +164,7 @@ CREATE TABLE dp_point(
 -- The coordinates of the points. component is the index of the coordinate among the coordinates of its key.
 -- If keys are private, each point also has a row with component -1, because a point may have no keys at all.
 -- With the option diagnose, components -3 and -2 of the key '' count the units that were clipped and the
--- others, before them the ladder of their sizes, and before it the wider units, as far as there are any (sums/tally.h). A series has the number of a period as the key, '0001' and so on, and the coordinates of all groups
+-- others, before them the ladder of their sizes, and before it the wider units, as far as there are any (sums/households.c). A series has the number of a period as the key, '0001' and so on, and the coordinates of all groups
 -- as components, with those of diagnose at the end. A median has about 2000 coordinates, so this table is most of the file.
 CREATE TABLE dp_coordinate(
   point      INTEGER NOT NULL REFERENCES dp_point(id),

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/process.h"
+#include "os/os.h"
 
 #include <sqlite3ext.h>
 SQLITE_EXTENSION_INIT3

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/own_connection.h"
 #include "base/sql_text.h"
-#include "os/process.h"
+#include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
 

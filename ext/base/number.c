@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/process.h"
+#include "os/os.h"
 
 #define MOST_DIGITS 17 /* enough to tell any two doubles apart */
 

@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "ledger/accountant.h"
-#include "math/cost.h"
-#include "math/mixing.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 #include "noise/noise.h"
 #include "release/release.h"
 
@@ -115,7 +113,7 @@ static const struct category_mechanism permute_and_flip = {
 **
 ** On all data, one utility is 1 and the others are 0. The weights exp(step utility) therefore have
 ** the same sum on all data, and the absolute value of the privacy loss is at most `step`
-** (exponential.h). A range of 1 makes `epsilon` this bound, not the length of an interval. */
+** (mechanism.h). A range of 1 makes `epsilon` this bound, not the length of an interval. */
 
 /* The first of the most common categories gets the utility 1, and all others 0. */
 static void response_utility(int64_t *utility, const int64_t *counts, size_t count) {
@@ -140,7 +138,7 @@ static const struct category_mechanism randomized_response = {
 /* ---- local randomisation --------------------------------------------------------------------- */
 
 /* A public kernel randomises every row before the row is counted. The kernel is a parameter of the
-** release. The cost is the cost of the kernel's worst pair of rows (responses.h). */
+** release. The cost is the cost of the kernel's worst pair of rows (categories.h). */
 static const struct mechanism local_randomisation = {
     .name = "local",
     .theorem = "local randomisation of each row (Warner 1965; Balle et al. 2019, Table 1): the "

@@ -1,6 +1,6 @@
-/* markov_kernel.c: see markov_kernel.h.
+/* markov_kernel.c: see categories.h.
 ** Tests: tests/papers/test_papers_kernels.py, tests/categories/test_responses.py */
-#include "categories/markov_kernel.h"
+#include "categories/categories.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,13 +11,12 @@
 #include <string.h>
 
 #include "categories/categories.h"
-#include "categories/responses.h"
 #include "functions/functions.h"
 #include "functions/options.h"
-#include "mechanism/estimate.h"
+#include "mechanism/mechanism.h"
 #include "release/procedure.h"
 #include "release/release.h"
-#include "sums/vector_sum.h"
+#include "sums/sums.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -36,7 +35,7 @@ struct walk {
   int64_t *reports;             /* of the last publication, for each state */
   int64_t total;                /* their sum */
   int used, last;               /* the number of stored ones; the last state with one */
-  double *weights;              /* of reports (responses.h) */
+  double *weights;              /* of reports (categories.h) */
   size_t compared;              /* the number of stored values that were compared */
   int same;                     /* 1: the stored data is correct so far */
   struct error error; /* an error in the stored data; verification reports a discrepancy */
@@ -379,7 +378,7 @@ static int mix(struct publication *publication, const struct mixing *mixing) {
 /* dp_mix(name, tier, kernel [, steps]) -> TEXT, a symbol
 ** Publishes a release of a symbol at an outer tier. Draws the new symbol with a public Markov
 ** kernel, in `steps` steps: each step draws from the kernel's row for the last symbol. `kernel` is
-** a JSON array of cells [x, y, p] (markov_kernel.h). Reads no data. The charge is for the first
+** a JSON array of cells [x, y, p] (categories.h). Reads no data. The charge is for the first
 ** symbol and all kernels since then together. It is the exact cost in the worst case over all
 ** mechanisms that have the epsilon of the first draw. A repeated call returns the stored symbol. A
 ** tier gets only one symbol. For a release of reports or of groups, publishes the numbers that the

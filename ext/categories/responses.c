@@ -1,13 +1,12 @@
-/* responses.c: see responses.h. Tests: tests/categories/test_responses.py */
-#include "categories/responses.h"
+/* responses.c: see categories.h. Tests: tests/categories/test_responses.py */
+#include "categories/categories.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "categories/categories.h"
-#include "math/cost.h"
+#include "math/math.h"
 #include "noise/noise.h"
 #include "release/release.h"
 

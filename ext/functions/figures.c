@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
-#include "mechanism/exponential.h"
+#include "mechanism/mechanism.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

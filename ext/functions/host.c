@@ -8,7 +8,7 @@
 
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
-#include "os/thread.h"
+#include "os/os.h"
 #include "query/row_reader.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"

@@ -10,7 +10,6 @@
 #include "functions/internal.h"
 #include "ledger/ledger.h"
 #include "query/schema.h"
-#include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3
 

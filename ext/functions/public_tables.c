@@ -23,7 +23,7 @@
 #include "base/own_connection.h"
 #include "functions/internal.h"
 #include "ledger/ledger.h"
-#include "os/process.h"
+#include "os/os.h"
 #include "query/question_text.h"
 #include "query/schema.h"
 

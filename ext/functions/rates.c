@@ -11,7 +11,7 @@
 **
 ** Rounding. Every result is rounded in the direction of privacy, by less than 1e-12 of the value.
 ** There is one exception: if epsilon is tiny compared with sqrt(2 rate), epsilon is accurate only
-** up to a relative change of 2e-15 in delta (gaussian.h).
+** up to a relative change of 2e-15 in delta (math.h).
 ** Tests: tests/functions/test_planning.py */
 #include "functions/internal.h"
 
@@ -19,8 +19,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "math/cost.h"
-#include "math/gaussian.h"
+#include "math/math.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -82,7 +81,7 @@ static const struct domain delta_domain = DELTA;
 static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /* dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
-** are (epsilon, delta)-DP, rounded down. The budget also covers the lattice slack (math/gaussian.h)
+** are (epsilon, delta)-DP, rounded down. The budget also covers the lattice slack (math/math.h)
 ** of one coordinate for each release. A tier with this budget and the accountant 'gdp' admits
 ** exactly this number of releases. `releases` is a whole number from 1 to 1e6. */
 static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **arguments) {

@@ -34,7 +34,7 @@
 #include "query/question.h"
 #include "query/row_reader.h"
 #include "release/release.h"
-#include "sums/shard_state.h"
+#include "sums/sums.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -8,7 +8,7 @@
 #ifndef DIFFUSE_LEDGER_ACCOUNTANT_H
 #define DIFFUSE_LEDGER_ACCOUNTANT_H
 
-#include "math/cost.h"
+#include "math/math.h"
 
 struct ledger;
 struct ledger_tier;
@@ -22,7 +22,7 @@ struct accountant {
 
   /* The budgets and releases that the accountant covers. A tier with this accountant refuses all
   ** others. The cost of a model to which dp_diffuse() added noise is proved for RDP only
-  ** (models/sgd.h). */
+  ** (models/models.h). */
   int has_delta;              /* 1: budgets may have a positive delta; 0: delta is 0 */
   int covers_rates;           /* 1: covers Gaussian noise, whose cost is a zCDP rate */
   int covers_curves;          /* 1: covers noise whose cost has an RDP curve beside a rate */
@@ -52,7 +52,7 @@ struct accountant {
                 const struct budget *after, const struct payment *payment);
 
   /* Returns the epsilon of a rate and a curve together, rounded up. `curve` holds values at the
-  ** stored orders (math/cost.h), or is null. The epsilon belongs to the part of the tier's delta
+  ** stored orders (math/math.h), or is null. The epsilon belongs to the part of the tier's delta
   ** that is for noise. */
   double (*epsilon)(const struct ledger_tier *tier, double rate, const double *curve);
 

@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
-#include "math/gaussian.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -43,7 +42,7 @@ static double noise_delta(const struct ledger_tier *tier) {
   return tier->delta - tier->delta_keys;
 }
 
-/* Lowers a limit by more than the relative errors of math/, which are about 1e-14 (math/cost.h). */
+/* Lowers a limit by more than the relative errors of math/, which are about 1e-14 (math/math.h). */
 static double below(double limit) {
   return limit * (1 - 0x1p-46);
 }

@@ -16,7 +16,7 @@
 ** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
 ** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
 ** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
-** (math/cost.h).
+** (math/math.h).
 ** Tests: tests/ledger/test_exposure.py, tests/release/test_until.py,
 ** tests/attacks/test_race.py */
 #include <math.h>
@@ -419,7 +419,7 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 }
 
 /* A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
-** only (models/sgd.h). A new tier whose accountant does not cover it may not inherit it. */
+** only (models/models.h). A new tier whose accountant does not cover it may not inherit it. */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
   sqlite3_stmt *row = statement_bind(ledger, &find_diffused_model, "s", outer);

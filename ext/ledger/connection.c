@@ -16,7 +16,7 @@
 
 #include "base/own_connection.h"
 #include "ledger/internal.h"
-#include "os/file.h"
+#include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -62,7 +62,7 @@ void ledger_free(struct ledger *ledger) {
 /* On POSIX systems SQLite's locks belong to the process. Two copies of SQLite in one process do not
 ** see each other's locks, and when one copy closes the file, the other loses its locks. Moreover,
 ** different VFSs lock in different ways. Every transaction therefore also holds a lock on the file
-** <ledger>-lock, which belongs to the open file, not to the process (os/file.h), and which SQLite
+** <ledger>-lock, which belongs to the open file, not to the process (os/os.h), and which SQLite
 ** never opens. Readers take the same lock as writers: a reader that does not see the locks of a
 ** running transaction would roll back its journal. */
 

@@ -21,7 +21,7 @@
 **   - a charge c of grant g is admitted if and only if G(g) + c <= R(g), at every tier that pays. S
 **     grows by c and G(g) grows by at least c, so (2) stays valid. If S is a sum of doubles, a
 **     rounding error can make it grow by more than c. paid_by_grant() therefore lets G(g) grow by
-**     more than c plus this error. Sums of rates are exact (math/cost.h).
+**     more than c plus this error. Sums of rates are exact (math/math.h).
 **   - a period of the tier ends: S becomes 0, and G(g) does not change. A grant gets no new amounts
 **     in a new period.
 ** The same holds for the sums of deltas and of slack. A tier whose accountant needs only one of two

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ledger/internal.h"
-#include "os/thread.h"
+#include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,8 +6,8 @@
 
 #include "base/hash.h"
 #include "ledger/ledger.h"
-#include "math/cost.h"
-#include "os/process.h"
+#include "math/math.h"
+#include "os/os.h"
 
 #define MEMORY_PATH      ":memory:"
 #define LEDGER_FORMAT    1                  /* the format of sql/ledger.sql */
@@ -231,8 +231,8 @@ extern const char *const ledger_schema; /* sql/ledger.sql */
 
 /* ---- tiers, curves and budgets (budget.c) ---------------------------------------------------- */
 
-/* The RDP that a cost has in addition to the RDP of its rate (math/cost.h), at the stored orders
-** (math/cost.h) and at the filter order of one tier. */
+/* The RDP that a cost has in addition to the RDP of its rate (math/math.h), at the stored orders
+** (math/math.h) and at the filter order of one tier. */
 #define CURVE_SIZE  (RENYI_ORDERS + 1)
 #define AT_INFINITY (RENYI_ORDERS - 1)
 #define AT_FILTER   RENYI_ORDERS

@@ -34,7 +34,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "math/cost.h"
+#include "math/math.h"
 
 struct accountant;
 struct ledger;
@@ -275,7 +275,7 @@ int ledger_return(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double slack);
 
 /* The id of the last charge, or 0; and the sum of the rates that a tier was charged after a charge.
-** An RDP curve (math/cost.h) counts as the rate that has the same RDP at the tier's filter order.
+** An RDP curve (math/math.h) counts as the rate that has the same RDP at the tier's filter order.
 ** At a tier with the accountant 'pure', the sum is a sum of epsilons. */
 int64_t ledger_last_charge(struct ledger *ledger);
 double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier);
@@ -413,7 +413,7 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
 ** null: it was drawn from the data. */
 struct ledger_stage {
   const char *tier, *kernel;
-  const double *curve; /* values at the stored orders (cost.h) */
+  const double *curve; /* values at the stored orders (math.h) */
 };
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context);
@@ -498,7 +498,7 @@ struct ledger_publication {
   double rate, shrink, centre, delta;
   struct ledger_clipping clipping;
   double threshold;    /* NaN: none */
-  const double *curve; /* values at the stored orders (cost.h); null: no curve */
+  const double *curve; /* values at the stored orders (math.h); null: no curve */
 };
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),

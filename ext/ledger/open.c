@@ -14,7 +14,7 @@
 
 #include "ledger/internal.h"
 #include "ledger_sql.h"
-#include "os/file.h"
+#include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
 

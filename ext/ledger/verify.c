@@ -7,7 +7,7 @@
 #include "base/own_connection.h"
 #include "ledger/accountant.h"
 #include "ledger/internal.h"
-#include "os/process.h"
+#include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
 

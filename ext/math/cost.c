@@ -1,8 +1,8 @@
-/* cost.c: see cost.h. Totals need IEEE doubles that are rounded to nearest, and -ffp-contract=off,
+/* cost.c: see math.h. Totals need IEEE doubles that are rounded to nearest, and -ffp-contract=off,
 ** so that the compiler does not replace a product and a sum by an FMA.
 ** Tests: tests/math/test_total.c, tests/math/test_renyi.c,
 ** tests/functions/test_planning.py */
-#include "math/cost.h"
+#include "math/math.h"
 
 #include <float.h>
 #include <math.h>

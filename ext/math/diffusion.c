@@ -1,8 +1,8 @@
-/* diffusion.c: see diffusion.h. A direct evaluation of the formulas would lose digits as theta t ->
+/* diffusion.c: see math.h. A direct evaluation of the formulas would lose digits as theta t ->
 ** 0 and overflow as theta t -> infinity. One function computes (1 - e^-u)/u, continuous at u = 0,
 ** and products are scaled numbers (numeric.h).
 ** Tests: tests/math/test_diffusion.c, tests/papers/test_papers_accuracy.py */
-#include "math/diffusion.h"
+#include "math/math.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* gaussian.c: see gaussian.h.
+/* gaussian.c: see math.h.
 **
 ** Let phi be the density of the standard normal distribution, Q its upper tail and M = Q/phi the
 ** Mills ratio. With mu = sqrt(2 rate), A = (epsilon - rate)/mu and B = A + mu = (epsilon +
@@ -22,7 +22,7 @@
 ** The code does not use gsl_sf_hazard() for M, because its relative error reaches 1.2e-13 (measured
 ** near t = 24).
 ** Tests: tests/math/test_gaussian.c, tests/functions/test_planning.py */
-#include "math/gaussian.h"
+#include "math/math.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,15 +1,12 @@
-/* iteration.c: see iteration.h.
+/* iteration.c: see math.h.
 ** Tests: tests/math/test_iteration.c, tests/papers/test_papers_tables.py,
 ** tests/papers/test_papers_sgd.py, tests/papers/test_papers_accuracy.py */
-#include "math/iteration.h"
+#include "math/math.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "math/gaussian.h"
-#include "math/mixing.h"
 #include "math/numeric.h"
-#include "math/pure_mechanisms.h"
 
 /* ---- Gaussian noise between Lipschitz maps --------------------------------------------------- */
 

@@ -1,6 +1,6 @@
-/* mixing.c: see mixing.h.
+/* mixing.c: see math.h.
 ** Tests: tests/math/test_mixing.c, tests/math/test_mechanisms_accuracy.py */
-#include "math/mixing.h"
+#include "math/math.h"
 
 #include <math.h>
 #include <stdlib.h>

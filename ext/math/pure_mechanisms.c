@@ -1,7 +1,7 @@
-/* pure_mechanisms.c: see pure_mechanisms.h.
+/* pure_mechanisms.c: see math.h.
 ** Tests: tests/math/test_laplace.c, tests/papers/test_papers_accuracy.py,
 ** tests/math/test_mechanisms_accuracy.py */
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 #include <math.h>
 

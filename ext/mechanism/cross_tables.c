@@ -1,11 +1,11 @@
-/* cross_tables.c: see estimate.h. Tests: tests/mechanism/test_cross_tables.py */
+/* cross_tables.c: see mechanism.h. Tests: tests/mechanism/test_cross_tables.py */
 
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "mechanism/estimate.h"
+#include "mechanism/mechanism.h"
 
 #define ROUNDS     4000
 #define GAP        0x1p-10 /* the objective is at most this part above the best one */
@@ -18,7 +18,7 @@ struct pair {
   double ratio;
 };
 
-/* All pairs, by outer table in the order of ways.h and by inner mask downward. */
+/* All pairs, by outer table in the order of layout.h and by inner mask downward. */
 struct pairs {
   struct pair *list;
   size_t count;
@@ -234,7 +234,7 @@ static int shares_variances(const struct ways *ways, int in_sum_norm, double *pr
 ** The result is the generalised least-squares estimate of all tables from the measured ones. Let
 ** Y_A be the measured table A, with noise of variance v/w_A in each cell. For every table B, the
 ** weighted means of all measured tables that contain B give one table U_B, whose expectation is p_B
-** times B (estimate.h). Its part that no smaller table determines, centred along every axis, is
+** times B (mechanism.h). Its part that no smaller table determines, centred along every axis, is
 ** the residual r_B of B. A table is the sum of the residuals inside it, each spread evenly over the
 ** attributes that it lacks. Because the residuals of different tables are orthogonal, and the noise
 ** of each r_B is a multiple of an orthogonal projection, this is the least-squares estimate
@@ -330,7 +330,7 @@ static void reconcile_tables(const struct ways *ways, const double *precisions, 
 
 /* ---- estimates ------------------------------------------------------------------------------- */
 
-/* Returns S^2 (ways.h), or the square of the sum of the multipliers in the sum norm: the noise of
+/* Returns S^2 (layout.h), or the square of the sum of the multipliers in the sum norm: the noise of
 ** one count that is released alone has 1/S^2 of the variance of a coordinate. */
 static double square_of(const struct layout *shape) {
   double sum = (double)ways_sum(shape->ways);
@@ -346,7 +346,7 @@ int estimate_parts(const struct layout *shape, double *parts) {
   return done;
 }
 
-/* Sets numbers[cell * components + component] to the published tables (estimate.h). A measured
+/* Sets numbers[cell * components + component] to the published tables (mechanism.h). A measured
 ** table A enters as w_A Y_A, where w_A = m^2/S^2 and Y_A is its coordinates divided by the
 ** multiplier m. */
 static int reconcile(const struct reading *reading, const int64_t *values, double *numbers) {

@@ -5,8 +5,7 @@
 ** Tests: tests/mechanism/test_kinds_exact.py */
 #include "mechanism/mechanism.h"
 
-#include "mechanism/estimate.h"
-#include "sums/vector_sum.h"
+#include "sums/sums.h"
 
 /* The factor of a count in a vector that also holds sums: of the rows of a mean, or the units of a
 ** private key. */
@@ -108,7 +107,7 @@ const struct family family_key_bins = {BINS, L2_CELLS_OF_KEYS, .l1 = &family_key
 static const struct family family_bounds_l1 = {EXPONENTS, L1};
 const struct family family_bounds = {EXPONENTS, L2_COUNT, .l1 = &family_bounds_l1};
 
-/* With 32 binary digits of a unit, 64 hold 2^31 units without rounding (exponential.h). */
+/* With 32 binary digits of a unit, 64 hold 2^31 units without rounding (mechanism.h). */
 static const struct family family_leaves = {.statistic = STATISTIC_LEAF,
                                             .has_bins = 1,
                                             .components = 1,

@@ -10,10 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/cost.h"
-#include "math/gaussian.h"
-#include "math/pure_mechanisms.h"
-#include "noise/lattice.h"
+#include "math/math.h"
 #include "noise/noise.h"
 
 /* ---- Gaussian noise -------------------------------------------------------------------------- */
@@ -68,7 +65,7 @@ static double gaussian_between_slack(const struct gap *gap, int dimension) {
   return fmax(slack, DBL_MIN); /* exp() may return 0 */
 }
 
-static double gaussian_rdp(uint64_t sensitivity, uint64_t clock, double alpha) {
+static double gaussian_rdp_at(uint64_t sensitivity, uint64_t clock, double alpha) {
   return alpha * lattice_rate(sensitivity, clock);
 }
 
@@ -97,7 +94,7 @@ const struct noise_law gaussian_noise = {.name = "Gaussian",
                                          .width = gaussian_width,
                                          .clock = gaussian_clock,
                                          .rate = lattice_rate,
-                                         .rdp = gaussian_rdp,
+                                         .rdp = gaussian_rdp_at,
                                          .outward = gaussian_outward,
                                          .draw = discrete_gaussian_draw,
                                          .step = gaussian_step,
@@ -130,7 +127,7 @@ static double laplace_width(double rate) {
   return 1 / laplace_distance(rate);
 }
 
-/* Returns an upper bound on the rate of the discrete Laplace distribution (math/pure_mechanisms.h).
+/* Returns an upper bound on the rate of the discrete Laplace distribution (math/math.h).
 ** The result is raised by 2^-40 of itself to cover the rounding errors. */
 static double rate_at(uint64_t sensitivity, double scale) {
   return laplace_rdp(1, (double)sensitivity, scale) * (1 + 0.5 / scale) * (1 + 0x1p-40);

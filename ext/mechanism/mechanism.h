@@ -11,12 +11,14 @@
 #ifndef DIFFUSE_MECHANISM_MECHANISM_H
 #define DIFFUSE_MECHANISM_MECHANISM_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "math/cost.h"
+#include "math/math.h"
+#include "noise/noise.h"
 #include "sums/layout.h"
-#include "sums/scalar_sum.h"
+#include "sums/sums.h"
 
 /* ---- noise laws ------------------------------------------------------------------------------ */
 
@@ -57,7 +59,7 @@ struct noise_law {
   int (*between)(const struct gap *gap, const int64_t *inner, const int64_t *outer, int64_t *values,
                  size_t count);
   uint64_t least_between;
-  /* The lattice slack (math/gaussian.h) of these three, rounded up. */
+  /* The lattice slack (math/math.h) of these three, rounded up. */
   double (*draw_slack)(uint64_t clock, int dimension);
   double (*step_slack)(uint64_t inner, uint64_t outer, int dimension);
   double (*between_slack)(const struct gap *gap, int dimension);
@@ -100,7 +102,7 @@ struct design {
 **
 ** The totals of neighbouring data sets differ by at most `distance` on the fine lattice, in at most
 ** `touched` coordinates (struct layout). Rounding to the release lattice adds at most one step to
-** each coordinate (noise/lattice.h), so at most sqrt(touched) steps to the distance, and in the sum
+** each coordinate (noise/noise.h), so at most sqrt(touched) steps to the distance, and in the sum
 ** norm up to `touched` steps. For this norm the lattice is therefore finer, by a factor of up to
 ** 2^6, until these steps are below 1/64 of the sensitivity. For cross tables whose neighbours can
 ** differ in more than 4096 coordinates, and where households are protected, too, it is finer by a
@@ -246,5 +248,353 @@ extern const struct family family_key_count;   /* 1, in a cell for each key */
 extern const struct family family_key_sum;     /* x, in a cell for each key */
 extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
 extern const struct family family_key_spread;  /* 1, u and 2 u^2 - 1, in a cell for each key */
+
+/* ---- the exponential mechanism --------------------------------------------------------------- */
+
+/* The exponential mechanism: how strongly a draw prefers the better of its
+** candidates, and the draw of one quantile. */
+
+/* The probability of candidate i is proportional to exp(step utility[i]), where step = exponent /
+** 2^CATEGORICAL_SHIFT (noise/noise.h). */
+struct tilt {
+  uint64_t exponent;
+  /* The length of the interval of the privacy loss, from which the cost follows; for randomized
+  ** response (categories/categories.c) the largest absolute value of this loss. */
+  double epsilon;
+};
+
+/* The largest zCDP rate of a draw. Its epsilon is then below 600. */
+#define TILT_MOST_RATE 500
+
+/* The ledger has one theorem for all mechanisms with the name 'exponential'. */
+#define EXPONENTIAL_THEOREM                                                                        \
+  "exponential mechanism (McSherry and Talwar 2007), of bounded range (Dong, Durfee and Rogers "   \
+  "2020; Cesar and Rogers 2021); for exact Gaussian accounting mu = 2 PhiInv(1/(1 + "              \
+  "e^(-epsilon/2))); behind a kernel the worst pair of states"
+
+/* Returns the tilt of a draw whose epsilon is at most `epsilon`. The changes that one unit makes to
+** the utilities lie in an interval of length `range`, which is below 2^20. */
+static inline struct tilt tilt_make(double epsilon, uint64_t range) {
+  uint64_t exponent = (uint64_t)ldexp(epsilon / (double)range, CATEGORICAL_SHIFT);
+  return (struct tilt){exponent, ldexp((double)exponent * (double)range, -CATEGORICAL_SHIFT)};
+}
+
+/* ---- a draw of one quantile from the leaves of its range ------------------------------------- */
+
+/* Each row counts in one leaf. A unit's rows count at most `clip` together (family_leaves, in the
+** sum norm). Let W be the sum of all leaves, W(< i) that of the leaves before leaf i, and W(<= i)
+** that of the leaves up to leaf i. The quantile q has the rank t = q W + (1/2 - q), in rows. The
+** loss of leaf i is the distance of t from the ranks in leaf i:
+**
+**     loss(i) = max(0, W(< i) - t, t - W(<= i))
+**
+** The exponential mechanism draws leaf i with a probability proportional to exp(-step loss(i)). Its
+** cost depends on how differently one unit can change the losses of two leaves. All its changes lie
+** in an interval of length 2 max(q, 1 - q) clip, or of length 2 clip if a unit is replaced
+** (math/README.md).
+**
+** All of this is computed with integers. q is a multiple of 2^-LEAF_DRAW_SHARE, and a loss is
+** rounded down to score steps; rounding lengthens the interval by at most one step. */
+
+#define LEAF_DRAW_SHARE 30
+
+/* What the draw depends on, apart from the rows. */
+struct leaf_draw {
+  const struct contribution *question;
+  const struct layout *shape;
+  double q;
+  int replace; /* neighbours differ by the replacement of a unit */
+};
+
+/* The mechanism 'exponential' of quantiles. */
+extern const struct mechanism leaf_draw_mechanism;
+
+/* Returns the number of leaves that hold a value. With a grid, the last leaves may hold none. */
+int leaf_draw_candidates(const struct leaf_draw *draw);
+
+/* Returns the length of the interval of the changes, in score steps. It is below 2^20. */
+uint64_t leaf_draw_range(const struct leaf_draw *draw);
+
+/* Sets utility[i] to minus the loss of leaf i, in score steps. totals[i] are the rows of leaf i. */
+void leaf_draw_utility(const struct leaf_draw *draw, const int64_t *totals, int64_t *utility);
+
+/* Returns the number of score steps of one row. */
+double leaf_draw_row(const struct leaf_draw *draw);
+
+/* Return numbers of rows that the error in rank, the loss of the leaf, exceeds with probability 1 -
+** confidence at most: for rows that lie evenly and close to each other, and for any rows. */
+double leaf_draw_even_error(const struct leaf_draw *draw, double epsilon, double confidence);
+double leaf_draw_most_error(const struct leaf_draw *draw, double epsilon, double confidence);
+
+/* Returns the value in the middle of a leaf: of its grid values, or of its part of the range. */
+double leaf_draw_value(const struct contribution *question, int leaf);
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+/* The mathematics of a series, one release whose numbers arrive period by period.
+**
+** Let x_t be the exact sum of period t, and let T be the number of periods. The points of a series
+** are y = C x + z. z is independent noise of one variance, and C is a fixed lower triangular matrix
+** whose columns have norm 1, the normalised square root of the matrix of running sums (Henzinger,
+** Kalinin and Upadhyay 2025). The figure of the periods first..last is r y, where r C is 1 for
+** these periods and 0 for all others. So figures are unbiased, they add up, and later points do not
+** change them. A running total has 1.5 to 3.5 times the noise of one release of all periods.
+**
+** All that touches data is computed in integers. With f_k = binom(2k, k)/4^k and s, t from 0:
+**   C_ts = L_(t-s) d_s / 2^60
+**   F_0 = 2^60,  F_k = floor(F_(k-1) (2k-1)/(2k)),  L_k = floor(F_k / 2^30)
+**   d_s = floor(2^60 / (isqrt(sum of L_k^2 for k < T - s) + 1))
+** The root is rounded up and the rest is rounded down, so no column is longer than 1. L is a
+** Toeplitz matrix, and so is its inverse. One row r therefore leads to the next one in time in
+** proportion to T, and all figures of a series take time in proportion to T^2 (struct window).
+** Noise in the sum norm (Laplace) has C = 1: there every other matrix would cost more than it
+** gains.
+**
+** math/README.md ("Running totals") has the proofs. */
+
+#define SERIES_MAX_PERIODS 4096
+#define SERIES_UNIT_BITS   30                /* L_k = 2^30 and d_s = 2^30 stand for 1 */
+#define SERIES_SUM         ((int128)1 << 88) /* the sum of a period saturates at +-2^88 */
+
+struct series {
+  int periods;
+  int64_t *factor; /* L_0, L_1, ...; null: C = 1 */
+  int64_t *scale;  /* d_0, d_1, ... */
+};
+
+/* Fills a series of 1 to SERIES_MAX_PERIODS periods. Returns 0 if memory runs out. Call
+** series_free() in both cases. */
+int series_make(struct series *series, int periods, const struct noise_law *noise);
+void series_free(struct series *series);
+
+/* Returns C_ts 2^60, the multiplier of the sum of period s in point t. 0 <= s, t < periods. */
+int64_t series_multiplier(const struct series *series, int t, int s);
+
+/* Returns one coordinate of point t without noise: (sum of C_ts x_s for s <= t) / 2^shift, rounded
+** and saturated like lattice_round(). x_s = sums[s * stride], the exact sum of period s in fine
+** steps; it saturates at +-2^88. 0 <= shift <= 70. */
+int64_t series_coordinate(const struct series *series, int t, const int128 *sums, size_t stride,
+                          int shift);
+
+/* The row r with which the points 0..last are weighted to get the figure of the periods first..last
+** (`weights`, last + 1 numbers), and the sum of the squares of r (`variance`): the variance of the
+** figure, relative to that of a point. */
+struct window {
+  const struct series *series;
+  int first, last;
+  double *weights, variance;
+  double *inverse; /* the first column of the inverse of L; null: C = 1 */
+};
+
+/* Opens a window on the first `periods` periods of a series, in time in proportion to their square.
+** Returns 0 if memory runs out. Call window_close() in both cases. */
+int window_open(struct window *window, const struct series *series, int periods);
+void window_close(struct window *window);
+
+/* Moves the window to the periods first..last, in time in proportion to `last` for each period that
+** enters or leaves it. A window that goes back, or to periods of which it has none, begins anew. */
+void window_move(struct window *window, int first, int last);
+
+/* Turns the layout of one release (layout_make() by unit, with public keys) into that of a series
+** with the same clip. Then design_make(), the functions of struct mechanism and the slack apply to
+** the series: shape->distance and shape->touched are those of all periods together. The number of
+** periods times that of the coordinates of a period, shape->coordinates + shape->diagnoses, must be
+** at most LAYOUT_MAX_COORDINATES.
+**
+** Let B be the reach of a unit: over all periods, the norms of what the unit counts add up to at
+** most B. Adding or removing the unit moves C x by at most B. Replacing a unit moves C x by at most
+** k B, because two units may count in different periods:
+**   one coordinate that is not negative (a count):  k = max(1, sqrt(2 - 2 g)),
+**   where g = C_(T-1)0 C_(T-1)(T-1) is the least product of two columns of C
+**   otherwise:  k = max(sqrt(2), spread);  in the sum norm:  k = 2
+** With the option diagnose, a unit adds w = ladder.steps = floor(0.22 B), or floor(B/40) in the
+** sum norm, once to each of two further counts. The distance is then the root of the sum of the
+** squares of the bounds of the three, or the sum of these bounds in the sum norm.
+**
+** The lattice is that of one release with this clip. In the sum norm it may be finer, like that of
+** every vector (design_make()). */
+void series_layout(struct layout *shape, const struct series *series, int replace,
+                   const struct noise_law *noise);
+
+/* Returns B, the norm that a unit may count from the first to the last period, in fine steps. */
+int64_t series_reach(const struct layout *shape);
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+/* How a lattice point is read, and how the published numbers are computed from it. This
+** is post-processing, so floating point is safe here.
+**
+** Each family has its own estimator (sums/layout.h): estimate.c, quantiles.c and
+** cross_tables.c; estimate.c has the sums, and what comes after all of them. The estimators return
+** each value with the standard deviation of its noise and an interval; only estimate_bounds()
+** returns neither. Averages, spreads and quantiles are not linear in the point. Their standard
+** deviations are first-order approximations at the estimate. */
+
+/* The parameters that convert a coordinate of a point to a value: value = centre + shrink (x -
+** centre), where x = lattice value * 2^granularity. */
+struct view {
+  const struct noise_law *noise;
+  int granularity, shift;
+  uint64_t clock;            /* variance of each coordinate, in squared lattice steps */
+  int is_ou;                 /* 0: shrink is 1 */
+  double centre;             /* a public parameter, never computed from the data */
+  double radius, theta, rho; /* NaN if not given */
+  int dimension;             /* dimension of the vector that shrinks */
+  /* For numbers that come from several coordinates (a cell of a cross table, a span of a series):
+  ** the standard deviation of their noise, divided by that of a coordinate. Otherwise 0. */
+  double part;
+};
+
+/* Returns the factor by which the OU mechanism shrinks a vector whose coordinates have noise of
+** variance `tau`: by default that of Theorem 8 of Balle et al. 2019, in which the public `radius`
+** bounds the norm of the true answer minus the centre; if theta is given, that of the process dX =
+** -theta (X - centre) dt + sqrt(2) rho dW; without OU, 1. */
+double estimate_shrink(const struct view *view, double tau);
+
+/* Returns the noise variance of a coordinate x, where x = lattice value * 2^granularity. */
+double estimate_variance(const struct view *view);
+
+/* Returns the standard deviation of the noise in a published sum, rounded up. */
+double estimate_stddev(const struct view *view);
+
+/* One published number, the standard deviation of its noise, and the interval [low, high], which
+** contains the true number with at least the confidence of the reading, or nearly: averages and
+** spreads of many rows and quantiles have first-order intervals. The true number is the one that
+** the clipped rows have. low <= value <= high, and no number leaves the range of its family. The
+** interval of an OU release is that before the value moves towards the centre. The interval of a
+** private key has its confidence among the releases that publish the key. */
+struct estimate {
+  int cell, component;
+  double value, stddev, low, high;
+};
+
+/* A statistic inside another one: the count of an average or a spread, the average of a spread. */
+enum inside { INSIDE_NOTHING, INSIDE_COUNT, INSIDE_AVERAGE };
+
+struct reading {
+  const struct contribution *question;
+  const struct layout *shape;
+  struct view view;
+  int cells;               /* the number of cells of the point */
+  double confidence;       /* of the intervals, in (0, 1) */
+  int root;                /* for a spread: show the standard deviation, not the variance */
+  const double *quantiles; /* for trees: the requested quantiles, in [0, 1] */
+  int quantile_count;
+  const double *numbers; /* for a cross table, the numbers of its cells instead of a point */
+  /* Private keys: the largest probability that a unit reveals a key that no other unit has. */
+  double selection_delta;
+  const void *details; /* what only this kind has (release/procedure.h) */
+  enum inside inside;  /* the statistic to estimate; INSIDE_NOTHING: the statistic itself */
+  /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
+  double shrink;
+};
+
+/* If the noise of the number of rows is at most this part of it, ratios are nearly linear. */
+#define LINEAR_PART 0.1
+
+static inline double clamp(double x, double low, double high) {
+  return x > low ? fmin(x, high) : low;
+}
+
+/* The standard deviation of the noise of a coordinate; and a coordinate as a number instead of
+** lattice steps. */
+double view_noise(const struct view *view);
+double reading_coordinate(const struct reading *reading, const int64_t *values, int cell,
+                          int component);
+
+/* The half-width for an estimate from several coordinates with a standard deviation of 1. */
+double reading_mixed_width(const struct reading *reading);
+
+/* Returns an estimate with its interval. With `is_mixed`, it comes from several coordinates of the
+** point, otherwise from one, whose noise is one draw. */
+struct estimate estimate_of(const struct reading *reading, int cell, int component, double value,
+                            double stddev, int is_mixed);
+
+/* ---- estimates ------------------------------------------------------------------------------- */
+
+/* Returns a standard deviation of the noise, from public parameters only and rounded up: for a sum,
+** count or bin that of the published number; for an average and a variance an upper bound on it,
+** times the number of rows; for a median that of the rank. */
+double estimate_total_stddev(const struct reading *reading);
+
+/* Returns the half-width of the interval of a published number, in its unit and rounded up. `rows`
+** is a public guess of the number of rows. For an average and a variance it is an upper bound. For
+** a standard deviation and a quantile it assumes that the rows are spread evenly over [low, high].
+** That of a quantile includes half a leaf. */
+double estimate_half_width(const struct reading *reading, double rows);
+
+/* For cross tables: sets parts[i] to the standard deviation of the noise in a cell of the published
+** table i, in units of that of a coordinate of the point. Returns 0 if memory runs out. */
+int estimate_parts(const struct layout *shape, double *parts);
+
+/* The most estimates that estimate_point() returns. */
+int estimate_room(const struct reading *reading);
+
+/* Computes the estimates of a point and returns their number, or -1 if memory runs out. Drops a
+** private key whose noisy count is below estimate_threshold(). */
+int estimate_point(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+/* The families' estimators, for sums and for statistics computed from sums. */
+estimate_values estimate_sums, estimate_means, estimate_paired_means, estimate_vector_means,
+    estimate_spreads, estimate_tripled_spreads, estimate_quantiles, estimate_bounds;
+
+/* The number that a draw of a leaf publishes; the point is the index of the leaf.
+** What is public bounds the error in rank and not that of the number, so there is neither a
+** standard deviation nor an interval. */
+estimate_values estimate_leaf;
+
+/* Estimates the statistic inside an average or a spread that reading->inside names. */
+estimate_values estimate_inside;
+
+/* Computes the estimates of all tables. The family's estimator reads the numbers of one table. */
+int estimate_tables(struct reading *reading, const int64_t *values, struct estimate *estimates);
+
+/* The ranges of averages and quantiles, of spreads, and of averages of vectors (sums/layout.h). */
+value_range range_of_x, range_of_spreads, range_of_components;
+
+/* The functions that estimate_total_stddev() calls, one for each sort of family. */
+total_stddev estimate_sum_stddev, estimate_mean_stddev, estimate_paired_mean_stddev,
+    estimate_vector_mean_stddev, estimate_spread_stddev, estimate_tripled_spread_stddev,
+    estimate_rank_stddev;
+
+/* Returns the weighted sum of `count` independent estimates of one component, for a cell. */
+struct estimate estimate_mixed(const struct reading *reading, const struct estimate *from,
+                               int count, const double *weights, int cell);
+
+/* Returns the smallest noisy count, in lattice steps, for which a private key is shown. One unit
+** contributes to the counts of at most m keys, and the norm of its contributions is at most C, so
+** it adds at most C to each count. Let Q be the number that the noise of one count exceeds with
+** probability 1 - (1 - delta)^(1/m). With probability at least 1 - delta, noise then raises none of
+** these m counts above C + Q. The noise of a count is one draw, or the sum of several draws if the
+** count is the sum of several components. The threshold is C + Q plus two steps for each draw,
+** which cover rounding and the tails of the discrete distributions. */
+double estimate_threshold(const struct reading *reading);
+
+/* For a release of kind 'bounds': the count, in lattice steps, above which a bin is taken to have
+** rows. If no bin has rows, noise exceeds it in some bin with probability BOUNDS_ALARM at most. */
+#define BOUNDS_ALARM 1e-3
+double estimate_bounds_threshold(const struct reading *reading);
+
+/* ---- cross tables ---------------------------------------------------------------------------- */
+
+/* cross_tables.c divides the charge of a table programme (sums/layout.h) between its tables. A
+** table A that is measured with the share w_A of the squared sensitivity has noise of variance
+** v/w_A in each cell, where v is the variance of one count that is released alone. The published
+** tables are the least-squares estimates (reconcile_tables()). With n(A) the number of cells of A,
+** and n_i the number of keys of attribute i,
+**
+**     k_B = product over i in B of (n_i - 1)/n_i
+**     p_B = sum over measured A that contain B of w_A n(B)/n(A)
+**     variance of each cell of A = v * sum over B inside A of k_B/p_B (n(B)/n(A))^2
+**
+** The shares minimise f, the mean of these variances over all tables, weighted.
+** All sums run in one fixed order in IEEE doubles, so every machine finds the same multipliers. */
+
+/* Computes the multiplier of each table. Multipliers depend on sizes and weights only. For Gaussian
+** noise, multiplier = floor(2^15 sqrt(q)), and 0 below q = 2^-12. If noise is charged in the sum
+** norm (`in_sum_norm`), w_A = (m_A / sum of m)^2 and f is not convex; the best of three candidates
+** is taken: m proportional to q, to q^2, or equal for the tables that are inside no other table. A
+** table that is inside no other table gets at least 1. Returns 1, or 0 if memory runs out. */
+int shares_multipliers(const struct ways *ways, int in_sum_norm, int *multipliers);
 
 #endif

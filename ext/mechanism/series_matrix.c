@@ -1,6 +1,6 @@
-/* series_matrix.c: see series_matrix.h.
+/* series_matrix.c: see mechanism.h.
 ** Tests: tests/mechanism/test_series.c, tests/mechanism/test_series_law.py */
-#include "mechanism/series_matrix.h"
+#include "mechanism/mechanism.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* functions.c: the SQL face of models: the kind 'sgd', its options and the rows of a descent, and
 ** dp_predict() and dp_sgd_profile(), which use stored models.
 ** Tests: tests/models/test_sgd.py, tests/models/test_sgd_hiding.py */
-#include "models/model.h"
+#include "models/models.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,10 +11,8 @@
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "ledger/ledger.h"
-#include "math/cost.h"
-#include "math/iteration.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "models/hiding.h"
 #include "query/row_reader.h"
 #include "release/release.h"
 
@@ -384,8 +382,8 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 /* dp_sgd_profile(name) -> TEXT, a JSON array of objects
 ** Returns the privacy of every private row of a model, in the order in which the rows were read.
 ** All bounds except "paper" hold for the training as the code runs it, with all rounding
-** (hiding.h). The members of an object depend on the noise:
-** - Gaussian noise: "rate" is the rate of the row's path (sgd.h); the ledger charges the largest
+** (models.h). The members of an object depend on the noise:
+** - Gaussian noise: "rate" is the rate of the row's path (models.h); the ledger charges the largest
 **   rate of all rows. "epsilon" is the least epsilon that the path bound or the contraction bound
 **   gives at the delta of the model's innermost tier. "paper" is the rate of Theorem 5 of Balle et
 **   al. 2019 as printed.

@@ -1,13 +1,13 @@
-/* hiding.c: see hiding.h. Tests: tests/models/test_sgd_hiding.py */
-#include "models/hiding.h"
+/* hiding.c: what the later steps of a descent hide (models.h), and the mechanisms of models, whose
+** cost follows from it. Tests: tests/models/test_sgd_hiding.py, tests/models/test_sgd.py */
+#include "models/models.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
-#include "math/cost.h"
-#include "math/gaussian.h"
-#include "math/iteration.h"
-#include "math/mixing.h"
+#include "math/math.h"
+#include "mechanism/mechanism.h"
 
 /* A walk takes the first SINGLE steps after a row one by one, and then blocks of 1/SHARE of the
 ** steps so far. */
@@ -34,7 +34,7 @@ static struct noise noise_of(const struct course *course, const struct hop *hop)
                         descent_noise_law(descent)->draw_slack(hop->clock, (int)descent->dim)};
 }
 
-/* Returns ln E (hiding.h) of the noise and the noise moved by `distance`. */
+/* Returns ln E (models.h) of the noise and the noise moved by `distance`. */
 static double log_stick(const struct noise *noise, double epsilon, double distance) {
   if (distance == 0 || epsilon == INFINITY) return -INFINITY;
   if (noise->laplace) {
@@ -67,7 +67,7 @@ static double moved_by(const struct course *course, const struct hop *hop) {
 
 /* ---- the steps after a row ------------------------------------------------------------------- */
 
-/* A walk over the steps after a row computes d (hiding.h), the divergence that remains for it. */
+/* A walk over the steps after a row computes d (models.h), the divergence that remains for it. */
 struct walk {
   const struct course *course;
   double index, epsilon;
@@ -97,7 +97,7 @@ static void extend_path(struct walk *walk) {
 static struct walk walk_from(const struct course *course, double index, double epsilon) {
   struct walk walk = {
       .course = course, .index = index, .epsilon = epsilon, .left = course->steps - index};
-  /* The last step has the largest ratio of sensitivity to noise (sgd.h): the row gets its
+  /* The last step has the largest ratio of sensitivity to noise (models.h): the row gets its
   ** parameters. */
   course_hop(course, course->steps, &walk.hop);
   walk.distance = (double)walk.hop.sensitivity;
@@ -115,7 +115,7 @@ static int has_path(const struct walk *walk) {
 
 /* Takes the next block of at most `most` steps. The factor by which it multiplies d for each step
 ** is an upper bound: it is that of the last step of the block, whose noise is the smallest relative
-** to the moved distance (sgd.h), at the d before the block, and a smaller d has a smaller
+** to the moved distance (models.h), at the d before the block, and a smaller d has a smaller
 ** factor. */
 static void walk_on(struct walk *walk, double most) {
   const struct course *course = walk->course;
@@ -238,7 +238,7 @@ void hiding_stop_deltas(const struct course *course, double epsilon, double *del
   int rows = (int)course->descent->rows;
   struct walk walk = walk_from(course, 1, epsilon);
   double sum = exp(walk.log_delta);
-  /* The delta of row i is the sum of d_0 .. d_(rows - i), divided by rows (hiding.h). */
+  /* The delta of row i is the sum of d_0 .. d_(rows - i), divided by rows (models.h). */
   for (int row = rows; row >= 1; row--) {
     deltas[row - 1] = fmin(sum / rows, 1) * (1 + MARGIN);
     if (row > 1) walk_on(&walk, 1);
@@ -268,6 +268,20 @@ void hiding_stop_variance(struct descent *descent, const struct layout *shape,
 
 /* ---- Renyi divergences ----------------------------------------------------------------------- */
 
+/* The privacy profile of the last private row by the contraction bound: delta at PROFILE_NODES
+** values of epsilon, which are enough to bound Renyi divergences. */
+#define PROFILE_NODES 1553
+struct profile {
+  int count;
+  double rate; /* rate of the row's own step */
+  /* Upper bound on the log of the factor by which the later steps multiply delta beyond the last
+  ** node. */
+  double log_factor;
+  double pure;                   /* the epsilon at delta = 0; infinite for Gaussian noise */
+  double epsilon[PROFILE_NODES]; /* increasing from 0 */
+  double log_delta[PROFILE_NODES];
+};
+
 /* The values of epsilon at which a profile has delta, as shares of the last one: 0, then 16 for
 ** each octave up to 1/64, then equally spaced. Their number is the same on every machine. */
 #define OCTAVES       40
@@ -281,7 +295,7 @@ static double node_share(int node) {
   return (double)(16 + node - geometric) / 1024;
 }
 
-void hiding_profile(const struct course *course, struct profile *profile) {
+static void hiding_profile(const struct course *course, struct profile *profile) {
   double index = course->descent->rows, least = 0;
   struct walk walk = walk_from(course, index, 0);
   profile->rate = walk.distance * walk.distance / (2 * walk.variance);
@@ -307,7 +321,7 @@ void hiding_profile(const struct course *course, struct profile *profile) {
 }
 
 /* An upper bound on the integral between two nodes of the two terms, g^(alpha-2) delta and
-** g^(-alpha-1) delta (hiding.h). For the first term and alpha >= 2, g^(alpha-2) rises while the
+** g^(-alpha-1) delta (models.h). For the first term and alpha >= 2, g^(alpha-2) rises while the
 ** chord of delta falls, so the mean of their product is at most the product of their means
 ** (Chebyshev). Otherwise the bound uses delta at the left node. */
 static double integral_between(const struct profile *profile, int i, double alpha) {
@@ -332,10 +346,167 @@ static double integral_beyond(const struct profile *profile, double alpha) {
   return 4 * sqrt(M_PI * rate) * exp(alpha * (alpha - 1) * rate + log_tail + profile->log_factor);
 }
 
-double profile_rdp(const struct profile *profile, double alpha) {
+/* Returns an upper bound r on the Renyi divergence of order alpha > 1 of two distributions with
+** this profile, in both directions. With g = e^epsilon,
+**     e^((alpha-1) r) = 1 + alpha (alpha-1) int_1^inf (g^(alpha-2) + g^(-alpha-1)) delta(ln g) dg.
+** Returns infinity if a double cannot hold the bound. delta is a decreasing and convex function of
+** g, so between two nodes delta lies below its chord. */
+static double profile_rdp(const struct profile *profile, double alpha) {
   if (isinf(alpha)) return profile->pure;
   double sum = integral_beyond(profile, alpha);
   for (int i = 0; i + 1 < profile->count; i++) sum += integral_between(profile, i, alpha);
   double moment = alpha * (alpha - 1) * sum * (1 + MARGIN);
   return fmin(log1p(moment) / (alpha - 1), profile->pure);
 }
+
+/* ---- mechanisms and estimates ---------------------------------------------------------------- */
+
+static const struct descent *descent_of(const struct terms *terms) {
+  return terms->details;
+}
+
+/* ---- the lattice ----------------------------------------------------------------------------- */
+
+static uint64_t model_design(const struct mechanism *mechanism, const struct terms *terms,
+                             struct design *design) {
+  (void)mechanism;
+  uint64_t variance;
+  descent_design(descent_of(terms), terms->shape, terms->rate, design, &variance);
+  return descent_clock(descent_of(terms), terms->shape, design->shift);
+}
+
+static uint64_t model_sensitivity(const struct mechanism *mechanism, const struct terms *terms) {
+  (void)mechanism;
+  return descent_sensitivity(descent_of(terms), terms->shape, terms->shift);
+}
+
+/* The cost of a random stop is a curve only. */
+static double model_rate(const struct mechanism *mechanism, const struct terms *terms,
+                         uint64_t clock) {
+  return descent_of(terms)->random_stop > 0 ? 0 : sums_rate(mechanism, terms, clock);
+}
+
+/* The clock of a point includes the noise of earlier steps, and the draw only that of the last
+** step. */
+static uint64_t model_draw_clock(const struct terms *terms, uint64_t clock) {
+  (void)clock;
+  return (uint64_t)descent_of(terms)->variance;
+}
+
+/* ---- the cost -------------------------------------------------------------------------------- */
+
+static double stop_curve(const void *room, double alpha) {
+  return response_rdp(alpha, ((const struct cost_room *)room)->epsilon);
+}
+
+/* Public rows after the private rows lower the cost. At each order, the cost is the smaller of the
+** cost of the noise and the contraction bound (models.h). The proof covers RDP only. */
+static double hidden_curve(const void *room, double alpha) {
+  return fmin(noise_curve(room, alpha),
+              profile_rdp(((const struct cost_room *)room)->profile, alpha));
+}
+
+static int model_cost(const struct mechanism *mechanism, const struct terms *terms, uint64_t clock,
+                      struct cost_room *room, struct cost *cost) {
+  sums_cost(mechanism, terms, clock, room, cost);
+  if (descent_of(terms)->random_stop > 0) {
+    room->epsilon = published_down(response_epsilon(terms->rate));
+    *cost = (struct cost){0, terms->delta, stop_curve, room};
+  } else if (descent_of(terms)->public_rows > 0) {
+    *cost = (struct cost){0, 0, hidden_curve, room};
+    if (room->profile) return 1; /* it does not depend on the tier, so it is computed once */
+    struct course course;
+    room->profile = malloc(sizeof(struct profile));
+    if (!room->profile) return 0;
+    course_make(&course, descent_of(terms), terms->shape, terms->shift);
+    hiding_profile(&course, room->profile);
+  }
+  return 1;
+}
+
+#define MODEL                                                                                      \
+  .statistics = STATISTIC_MODEL, .design = model_design, .sensitivity = model_sensitivity,         \
+  .rate = model_rate, .draw_clock = model_draw_clock, .cost = model_cost
+
+/* ---- the mechanisms -------------------------------------------------------------------------- */
+
+/* Every row is private and pays for one draw of noise, whose theorem this is. */
+const struct mechanism sgd_gaussian = {
+    .name = "gaussian", .theorem = GAUSSIAN_THEOREM, .noise = &gaussian_noise, MODEL};
+
+const struct mechanism sgd_laplace = {
+    .name = "laplace", .theorem = LAPLACE_THEOREM, .noise = &laplace_noise, MODEL};
+
+/* Mechanisms with public rows or a random stop. */
+static const struct mechanism sgd_iteration = {
+    .name = "iteration",
+    .theorem = "the worst private row of a descent with public rows after it (Balle et al. 2019, "
+               "Theorem 5, along the best path, and Asoodeh et al. 2020, Theorem 4, by Theorem 1 "
+               "of the former anew in each step), or the first of one that stops at random "
+               "(Asoodeh et al. 2020, Theorem 5); dp_sgd_profile() lists every row",
+    .hides = 1,
+    .noise = &gaussian_noise,
+    MODEL};
+
+static const struct mechanism sgd_laplace_iteration = {
+    .name = "laplace_iteration",
+    .theorem = "the last private row of a descent with public rows after it (Asoodeh et al. 2020, "
+               "Theorem 3, by Theorem 1 of Balle et al. 2019 anew in each step)",
+    .hides = 1,
+    .noise = &laplace_noise,
+    MODEL};
+
+const struct mechanism *descent_mechanism(const struct descent *descent) {
+  int is_iteration = descent->public_rows > 0 || descent->random_stop > 0;
+  if (descent->laplace > 0) return is_iteration ? &sgd_laplace_iteration : &sgd_laplace;
+  return is_iteration ? &sgd_iteration : &sgd_gaussian;
+}
+
+const struct mechanism *const model_mechanisms[] = {&sgd_gaussian, &sgd_iteration,
+                                                    &sgd_laplace_iteration, &sgd_laplace, 0};
+
+/* ---- the family of models, whose estimates are the coefficients ------------------------------ */
+
+/* An upper bound on the standard deviation of the noise in a coefficient (root mean square over
+** all), of all steps of the descent and outward, and never above that of the diameter of the
+** ball. */
+static double model_noise(const struct reading *reading) {
+  const struct descent *descent = reading->details;
+  int shift = reading->view.shift;
+  double first = (double)descent_clock(descent, reading->shape, shift);
+  double later = (double)reading->view.clock - first; /* added by steps outward (dp_diffuse) */
+  double variance = descent_noise(descent, reading->shape, shift) + later;
+  double widest = 2 * descent->radius / sqrt(descent->dim);
+  return fmin(ldexp(sqrt(variance), reading->view.granularity), widest);
+}
+
+/* The projection of the point onto the ball. With less noise, it would also lie there, so intervals
+** end there. */
+static int estimate_coefficients(struct reading *reading, const int64_t *values,
+                                 struct estimate *estimates) {
+  const struct descent *descent = reading->details;
+  int dim = reading->question->size;
+  double noise = model_noise(reading);
+  double *w = malloc(sizeof *w * (size_t)dim);
+  if (!w) return -1;
+  ball_project(descent->radius, values, dim, reading->view.granularity, w);
+  for (int j = 0; j < dim; j++) {
+    estimates[j] = estimate_of(reading, 0, j, w[j], noise, 1);
+    estimates[j].low = fmax(estimates[j].low, -descent->radius);
+    estimates[j].high = fmin(estimates[j].high, descent->radius);
+  }
+  free(w);
+  return dim;
+}
+
+static double coefficient_stddev(const struct reading *reading) {
+  return published_up(model_noise(reading));
+}
+
+const struct family family_sgd = {.statistic = STATISTIC_MODEL,
+                                  .has_vector = 1,
+                                  .row_norm = 1,
+                                  .spread = 2,
+                                  .columns = "y, features",
+                                  .estimate = estimate_coefficients,
+                                  .stddev = coefficient_stddev};

@@ -1,8 +1,8 @@
-/* model.c: see model.h. The text of a model is a JSON object in one fixed form, which defines the
+/* model.c: see models.h. The text of a model is a JSON object in one fixed form, which defines the
 ** model: it is read back with the extension's own number parser before the model is used, so
 ** everyone who opens the ledger gets the same model.
 ** Tests: tests/models/test_sgd.py */
-#include "models/model.h"
+#include "models/models.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -12,10 +12,7 @@
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "ledger/accountant.h"
-#include "math/cost.h"
-#include "math/gaussian.h"
-#include "math/pure_mechanisms.h"
-#include "models/hiding.h"
+#include "math/math.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

@@ -1,11 +1,10 @@
-/* sgd.c: see sgd.h. Tests: tests/models/test_sgd.c */
-#include "models/sgd.h"
+/* sgd.c: see models.h. Tests: tests/models/test_sgd.c */
+#include "models/models.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/cost.h"
-#include "math/iteration.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "sums/layout.h"
@@ -105,7 +104,7 @@ static double squared_contractions(const struct descent *descent, double count) 
 
 /* ---- the path, for equal steps --------------------------------------------------------------- */
 
-/* Returns T_0 (sgd.h) of a row that is followed by `after` steps. */
+/* Returns T_0 (models.h) of a row that is followed by `after` steps. */
 static uint64_t distance_after(const struct descent *descent, const struct layout *shape, int shift,
                                double after) {
   uint64_t step = design_sensitivity(shape, shift, &gaussian_noise);
@@ -179,7 +178,7 @@ static void equal_design(const struct descent *descent, const struct layout *sha
 struct way {
   double carried; /* the product of the contractions of later steps */
   /* The distance that the rounding of later steps adds: the sum, over these steps, of the part of e
-  ** (sgd.h) that is left at the end. */
+  ** (models.h) that is left at the end. */
   double rounding;
   double clock;    /* the sum of carried^2 variance over this step and all later steps */
   double distance; /* T_0 of a row that this step reads */

@@ -12,7 +12,7 @@
 
 #include "noise/exact_events.h"
 #include "noise/noise.h"
-#include "os/thread.h"
+#include "os/os.h"
 
 /* ---- strips ---------------------------------------------------------------------------------- */
 

@@ -10,11 +10,9 @@
 #ifndef DIFFUSE_NOISE_EXACT_EVENTS_H
 #define DIFFUSE_NOISE_EXACT_EVENTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-#include "noise/lattice.h" /* uint128 */
-#include "noise/noise.h"   /* entropy_wipe */
+#include "noise/noise.h" /* uint128 */
 
 /* ---- random bits ----------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
-/* lattice.c: see lattice.h. No function overflows; comments state the widest intermediate values. A
+/* lattice.c: see noise.h. No function overflows; comments state the widest intermediate values. A
 ** signed number is rounded by its magnitude, with halves away from zero.
 ** Tests: tests/mechanism/test_lattice.c */
-#include "noise/lattice.h"
+#include "noise/noise.h"
 
 /* -x for x <= 2^63 if `negative` is true, otherwise x < 2^63. */
 static int64_t with_sign(uint64_t x, int negative) {

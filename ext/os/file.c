@@ -1,5 +1,5 @@
-/* file.c: see file.h. Tests: tests/ledger/test_files.py, tests/ledger/test_locks.py */
-#include "os/file.h"
+/* file.c: see os.h. Tests: tests/ledger/test_files.py, tests/ledger/test_locks.py */
+#include "os/os.h"
 
 #include <stdio.h>
 #include <string.h>

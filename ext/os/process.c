@@ -1,7 +1,7 @@
-/* process.c: see process.h.
+/* process.c: see os.h.
 ** Tests: tests/ledger/test_crash.py, tests/faults/test_injection.py, tests/faults/test_calls.py,
 ** tests/sums/test_unit_table.c, tests/mechanism/test_noise.py */
-#include "os/process.h"
+#include "os/os.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* thread.c: see thread.h.
+/* thread.c: see os.h.
 ** Tests: tests/query/test_question_threads.py, tests/attacks/test_clock.py */
-#include "os/thread.h"
+#include "os/os.h"
 
 /* The size of a thread's stack. SQLite's JSON functions need some hundred kilobytes for deeply
 ** nested values, and some C libraries give a thread no more than 128. */

@@ -23,7 +23,7 @@
 #include "base/json.h"
 #include "base/sql_functions.h"
 #include "base/sql_text.h"
-#include "math/mixing.h"
+#include "math/math.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -18,16 +18,13 @@
 
 #include "base/sql_functions.h"
 #include "base/sql_text.h"
-#include "math/diffusion.h"
-#include "math/iteration.h"
-#include "math/mixing.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* The members of struct sgd (math/iteration.h), and epsilon, as places of an array. */
+/* The members of struct sgd (math/math.h), and epsilon, as places of an array. */
 enum sgd_member { NONE, INDEX, LENGTH, LOSS, NOISE, ETA, BETA, RHO, DIAMETER, EPSILON, MEMBERS };
 
 struct parameter {
@@ -243,7 +240,7 @@ static const struct paper papers[] = {
 **
 ** condition is 'dobrushin', 'dobrushin-epsilon', 'doeblin' or 'ultra'. For 'dobrushin-epsilon',
 ** gamma is the coefficient of the kernel at another epsilon, which the hidden column kernel_epsilon
-** gives (mixing_epsilon() in math/mixing.h). The function reads only its arguments and is therefore
+** gives (mixing_epsilon() in math/math.h). The function reads only its arguments and is therefore
 ** marked innocuous. */
 
 static const struct condition {

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/error.h"
-#include "os/thread.h"
+#include "os/os.h"
 #include "release/release.h"
 
 struct question_limits {

@@ -42,8 +42,7 @@
 #include <stdlib.h>
 
 #include "base/sql_text.h"
-#include "os/file.h"
-#include "os/thread.h"
+#include "os/os.h"
 #include "query/limits.h"
 #include "query/loops.h"
 #include "query/private_connection.h"
@@ -674,7 +673,7 @@ static void add_sums(struct readers *readers) {
 }
 
 /* Reads all rows, and adds their sums to `rows`; on all threads, if the sums are vectors by unit
-** (sums/vector_sum.h). Sets *rc to SQLITE_DONE, or to the result code of the first error, with the
+** (sums/sums.h). Sets *rc to SQLITE_DONE, or to the result code of the first error, with the
 ** error set. Returns 1, or 0 if the host must read alone (S4). */
 static int read_beside(struct readers *readers, const struct row_loop *loop, struct rows *rows,
                        int *rc, struct error *error) {

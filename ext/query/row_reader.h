@@ -5,8 +5,7 @@
 
 #include "query/schema.h"
 #include "release/release.h"
-#include "sums/shard_state.h"
-#include "sums/vector_sum.h"
+#include "sums/sums.h"
 
 /* The place of the key, the value and the unit among the arguments or columns of a row. A place is
 ** -1 if the row does not have this item. */
@@ -54,7 +53,7 @@ struct rows {
   const struct secret
       *secret;    /* the key with which texts and blobs are hashed; null if nothing is hashed */
   double *buffer; /* the vector of one row */
-  const struct households *households; /* the wider units (sums/households.h); null: none */
+  const struct households *households; /* the wider units (sums/sums.h); null: none */
   int takes_any; /* a value that is not NULL counts as 1; otherwise it must be a number */
   int by_unit;   /* 0: each row is a unit of its own, or totals of shards are added up */
   int for_state; /* for the state of a shard: a unit has the same identity in all databases */
@@ -89,7 +88,7 @@ int rows_give_unit(struct rows *rows, sqlite3_value *unit, enum collation collat
 ** secret of `rows`, and must live as long. */
 void rows_use_households(struct rows *rows, const struct households *households);
 
-/* Add sums of a shard (sums/scalar_sum.h, sums/vector_sum.h). rows_add_record() adds the sum of a
+/* Add sums of a shard (sums/sums.h). rows_add_record() adds the sum of a
 ** unit in one slot (sums/layout.h), and rows_add_totals() adds totals. Both return 1, or 0 when out
 ** of memory. rows_name_cell() returns the cell of a key's text, or CELL_FAILED when out of
 ** memory. */
@@ -101,7 +100,7 @@ int rows_name_cell(struct rows *rows, const char *name);
 ** that has the key of cell i of the other struct. */
 uint32_t rows_slot(const struct rows *rows, const int *cells, uint32_t slot);
 
-/* Passes the sum of every unit in every cell to `take` (sums/partitioned_sums.h). Returns 1, or 0
+/* Passes the sum of every unit in every cell to `take` (sums/internal.h). Returns 1, or 0
 ** if `take` returned 0 or when out of memory. */
 int rows_records(struct rows *rows, take_record *take, void *context);
 

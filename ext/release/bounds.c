@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mechanism/estimate.h"
+#include "mechanism/mechanism.h"
 
 SQLITE_EXTENSION_INIT3
 

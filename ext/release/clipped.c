@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sums/tally.h"
+#include "sums/layout.h"
 
 #define CONFIDENCE       0.95
 #define CONFIDENCE_OF_J  0.975                              /* clipped.h */

@@ -1,4 +1,4 @@
-/* clipped.h: what the noisy counts of the option diagnose say (sums/tally.h): which share of the
+/* clipped.h: what the noisy counts of the option diagnose say (sums/layout.h): which share of the
 ** units was clipped, and which share of the total was cut off. The counts are published already, so
 ** this is post-processing. */
 #ifndef DIFFUSE_RELEASE_CLIPPED_H

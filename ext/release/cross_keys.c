@@ -1,12 +1,12 @@
 /* cross_keys.c: the public keys of cross tables: their attributes, the keys of each, and the tables
-** (sums/ways.h), read from the options `keys` and `ways` of a request or from the same texts in the
-** ledger.
+** (sums/layout.h), read from the options `keys` and `ways` of a request or from the same texts in
+** the ledger.
 **
 ** `keys` is a JSON object: each member names an attribute, and its array lists the public keys,
 ** which are compared as texts. `ways` is a number k (all tables of up to k attributes) or an array
 ** of tables; a table is an array of names of attributes, and a number at its end is its weight. The
 ** ledger stores both in one form: keys as texts, and all tables with their weights in the order of
-** ways.h. The struct does not change after it is made. Several releases may share it.
+** layout.h. The struct does not change after it is made. Several releases may share it.
 ** Tests: tests/mechanism/test_cross_tables.py */
 #include "release/release.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "mechanism/estimate.h"
+#include "mechanism/mechanism.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -12,7 +12,6 @@
 
 #include "ledger/ledger.h"
 #include "release/procedure.h"
-#include "sums/households.h"
 
 SQLITE_EXTENSION_INIT3
 

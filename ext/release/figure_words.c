@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "mechanism/mechanism.h"
 #include "release/kinds.h"
-#include "sums/tally.h"
+#include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3
 

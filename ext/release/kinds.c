@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "mechanism/exponential.h"
 #include "mechanism/mechanism.h"
 #include "sums/layout.h"
 

@@ -1,4 +1,4 @@
-/* leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/exponential.h).
+/* leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/mechanism.h).
 **
 ** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
 ** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an
@@ -10,8 +10,7 @@
 #include <math.h>
 
 #include "ledger/accountant.h"
-#include "math/cost.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "math/cost.h"
-#include "mechanism/estimate.h"
+#include "math/math.h"
+#include "mechanism/mechanism.h"
 #include "release/clipped.h"
-#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

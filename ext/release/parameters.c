@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "mechanism/exponential.h"
 #include "mechanism/mechanism.h"
 #include "release/procedure.h"
 
@@ -261,7 +260,7 @@ static int finish_leaves(struct request *request, struct error *error) {
   return 1;
 }
 
-/* Checks what the mechanism that draws a quantile cannot do (mechanism/exponential.h). */
+/* Checks what the mechanism that draws a quantile cannot do (mechanism/mechanism.h). */
 static int finish_draw(struct request *request, struct error *error) {
   if (mechanism_find(request->aggregate, request->mechanism) != &leaf_draw_mechanism) return 1;
   double quantile;

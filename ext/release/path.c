@@ -29,7 +29,6 @@
 
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "noise/lattice.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -202,7 +201,7 @@ static uint64_t outward_clock(const struct publication *publication, int tier, u
 }
 
 /* Computes the clocks of all tiers from tier `from`, whose clock is clocks[0], outward to the
-** publication's tier. Adds the lattice slack (math/gaussian.h) of these steps to the slack of the
+** publication's tier. Adds the lattice slack (math/math.h) of these steps to the slack of the
 ** release. */
 static int plan_outward(struct publication *publication, int from, uint64_t *clocks) {
   struct ledger_release *release = &publication->definition.release;

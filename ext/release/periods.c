@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "mechanism/series_matrix.h"
+#include "mechanism/mechanism.h"
 
 SQLITE_EXTENSION_INIT3
 

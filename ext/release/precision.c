@@ -8,8 +8,7 @@
 
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
-#include "math/gaussian.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
 #include "release/procedure.h"
 
@@ -52,7 +51,7 @@ static struct part_width widest_table(const struct publication *publication, dou
 }
 
 /* Returns what a span of a series gets whose reading has this variance
-** (mechanism/series_matrix.h). */
+** (mechanism/mechanism.h). */
 static struct part_width span_width(const struct publication *publication, double variance,
                                     double rows) {
   struct quantiles quantiles;
@@ -130,7 +129,7 @@ double statistic_half_width(const struct publication *publication, double stddev
 
 /* ---- the default mechanism ------------------------------------------------------------------- */
 
-/* Returns the aggregate's first mechanism whose noise costs a curve (math/cost.h), or null. */
+/* Returns the aggregate's first mechanism whose noise costs a curve (math/math.h), or null. */
 static const struct mechanism *curve_mechanism(const struct aggregate *aggregate) {
   const struct mechanism *mechanism;
   for (int i = 0; (mechanism = mechanism_at(i)) != 0; i++) {

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "ledger/ledger.h"
-#include "math/diffusion.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "noise/lattice.h"
+#include "noise/noise.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3

@@ -6,14 +6,11 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "ledger/ledger.h"
-#include "math/cost.h"
-#include "mechanism/estimate.h"
-#include "mechanism/exponential.h"
-#include "mechanism/series_matrix.h"
+#include "math/math.h"
+#include "mechanism/mechanism.h"
 #include "release/kinds.h"
-#include "sums/allowance.h"
 #include "sums/layout.h"
-#include "sums/ways.h"
+#include "sums/sums.h"
 
 struct numbers;
 struct publication;
@@ -92,7 +89,7 @@ struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys);
 void cross_keys_release(struct cross_keys *cross_keys);
 
 /* Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
-** cross_keys_measure() computes them (mechanism/estimate.h) and returns 1, or 0 if memory ran out.
+** cross_keys_measure() computes them (mechanism/mechanism.h) and returns 1, or 0 if memory ran out.
 ** cross_keys_restore() takes them from the JSON array that the ledger stores, and returns 1, or 0
 ** with the error set. cross_keys_multipliers() then returns the array for the ledger, which the
 ** caller frees. */
@@ -192,7 +189,7 @@ int request_finish(struct request *request, int by_unit, struct error *error);
 int request_finish_shape(struct request *request, int by_unit, struct error *error);
 
 /* Returns the number of leaves that a request for quantiles has with a mechanism. If the options do
-** not give it, a draw of a leaf (mechanism/exponential.h) has more leaves than a tree, whose noise
+** not give it, a draw of a leaf (mechanism/mechanism.h) has more leaves than a tree, whose noise
 ** grows with them. */
 double request_leaves(const struct request *request, const struct mechanism *mechanism);
 
@@ -266,7 +263,7 @@ struct definition {
   struct series series;          /* its matrix */
   char **groups;                 /* a series: the keys of its groups; null: none */
   struct contribution
-      row_question;         /* a series: what vector_sum.h needs to add its rows; it takes */
+      row_question;         /* a series: what sums.h needs to add its rows; it takes */
   struct layout row_layout; /* each group in each period as a cell (definition_row_cell()) */
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
@@ -416,7 +413,7 @@ void numbers_clear(struct numbers *numbers);
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  const int64_t *values, struct numbers *numbers);
 
-/* Does the same for a statistic that is inside the release (mechanism/estimate.h), which has
+/* Does the same for a statistic that is inside the release (mechanism/mechanism.h), which has
 ** neither cross tables nor periods. */
 int numbers_inside(const struct publication *publication, double delta, double confidence,
                    enum inside inside, const int64_t *values, struct numbers *numbers);
@@ -490,12 +487,12 @@ int numbers_tables(const struct publication *publication, double rows, struct pa
 int numbers_series(const struct publication *publication, double rows, struct part_width *period,
                    struct part_width *total);
 
-/* Returns estimate_total_stddev() (mechanism/estimate.h) at the clock of the publication's tier;
+/* Returns estimate_total_stddev() (mechanism/mechanism.h) at the clock of the publication's tier;
 ** for cross tables the largest, for a series that of the noisiest period. Returns NaN after setting
 ** the ledger's error if memory runs out, as numbers_half_width() does. */
 double numbers_stddev(const struct publication *publication);
 
-/* Returns estimate_half_width() (mechanism/estimate.h) at the clock of the publication's tier. For
+/* Returns estimate_half_width() (mechanism/mechanism.h) at the clock of the publication's tier. For
 ** cross tables and a series, `rows` is the number of all rows, and the result is the largest
 ** half-width of a table or a period. */
 double numbers_half_width(const struct publication *publication, double rows);
@@ -519,7 +516,7 @@ int values_read(struct publication *publication, const char *tier);
 int interval_read(struct publication *publication, const char *key, int component,
                   double confidence, double *low, double *high);
 
-/* Hands over the numbers of a statistic that is inside the release (mechanism/estimate.h), with
+/* Hands over the numbers of a statistic that is inside the release (mechanism/mechanism.h), with
 ** their 95% intervals, computed from the stored point. The caller has set the same members. Returns
 ** 1, or 0 after setting the ledger's error, or if take() returns 0. */
 int inside_read(struct publication *publication, enum inside inside,
@@ -626,7 +623,7 @@ int series_begin(struct publication *publication, struct session *session, const
                  const char *period, struct append *append);
 void append_clear(struct append *append);
 
-/* Counts a unit. The function has the signature of take_matrix (sums/vector_sum.h). */
+/* Counts a unit. The function has the signature of take_matrix (sums/sums.h). */
 struct counting {
   const struct publication *publication;
   struct append *append;

@@ -5,7 +5,7 @@
 ** An append has three steps: series_begin() reads from the ledger what is known; the caller counts
 ** the rows of the missing periods with series_count(); series_finish() draws the points and
 ** computes the figures of all tiers, while the ledger is not locked, and then stores them in one
-** transaction, with the exact sums and the book of allowances (sums/allowance.h). If the series has
+** transaction, with the exact sums and the book of allowances (sums/sums.h). If the series has
 ** changed in the meantime, nothing is stored and the caller begins anew. Nothing of an append is
 ** stored before its transaction, and what it reads stays in memory.
 ** Tests: tests/release/test_series_figures.py, tests/release/test_series_neighbours.py,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mechanism/exponential.h"
+#include "mechanism/mechanism.h"
 #include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3

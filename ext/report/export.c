@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "noise/noise.h"
-#include "os/file.h"
+#include "os/os.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT3

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/own_connection.h"
-#include "os/file.h"
+#include "os/os.h"
 #include "report/report.h"
 
 SQLITE_EXTENSION_INIT3

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
-#include "os/process.h"
+#include "os/os.h"
 #include "page_html.h"
 #include "page_sql.h"
 #include "report/report.h"

@@ -1,17 +1,16 @@
-/* allowance.c: see allowance.h. The entries are one array, in the order in which the units came
+/* allowance.c: see sums.h. The entries are one array, in the order in which the units came
 ** first, and a table has the number of each name. A name is a hash already, so the table needs no
 ** secret.
 ** Tests: tests/release/test_series_neighbours.py, tests/sums/test_identity.c */
-#include "sums/allowance.h"
+#include "sums/sums.h"
 
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "noise/noise.h"
+#include "sums/internal.h"
 #include "sums/layout.h"
-#include "sums/row_store.h"
-#include "sums/unit_table.h"
 
 #define NAME  16 /* bytes of the name of a unit */
 #define FLAGS 62 /* the bit of the first flag */

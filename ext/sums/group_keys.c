@@ -1,4 +1,4 @@
-/* group_keys.c: see group_keys.h.
+/* group_keys.c: see sums.h.
 **
 ** The tables `integers` and `others` map identities to cells. They contain two sorts of identities:
 ** those of keys in rows, and those of names. A name is the published text of a key. The integer 5,
@@ -6,13 +6,11 @@
 ** a row never equals an identity of a name. The cell of a key in a row therefore depends on the
 ** key's value alone, whatever other keys there are.
 ** Tests: tests/mechanism/test_groups.py */
-#include "sums/group_keys.h"
+#include "sums/sums.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "sums/unit_table.h"
 
 /* Short texts whose cells were looked up last. Each text has one place. */
 #define NOTES      256

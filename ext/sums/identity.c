@@ -1,5 +1,5 @@
-/* identity.c: see identity.h. Tests: tests/sums/test_identity.c */
-#include "sums/identity.h"
+/* identity.c: see sums.h. Tests: tests/sums/test_identity.c */
+#include "sums/sums.h"
 
 #include <math.h>
 #include <sodium.h>

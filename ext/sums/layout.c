@@ -5,8 +5,7 @@
 
 #include <math.h>
 
-#include "noise/lattice.h"
-#include "sums/households.h"
+#include "noise/noise.h"
 
 #define RADIUS_BITS 53 /* of families that do not say it */
 

@@ -1,4 +1,165 @@
-/* layout.h: the families of kinds, the layout of one privacy unit's vector, and the bounds that the
+/* layout.h: the vector of one privacy unit: the families of kinds, the tables of a programme, the
+** ladder of what clipping cuts off, the layout of the vector and its bounds. */
+#ifndef DIFFUSE_SUMS_LAYOUT_H
+#define DIFFUSE_SUMS_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "noise/noise.h"
+
+struct identity;         /* sums.h */
+struct partitioned_sums; /* internal.h */
+
+/* ---- cross tables (cross_sums.c) ------------------------------------------------------------- */
+
+/* The tables of a table programme (a release of all cross tables of several attributes).
+**
+** A table is a set of attributes, written as a bit mask: bit i stands for attribute i. Attribute i
+** has sizes[i] public keys. A table has one cell for each combination of keys of its attributes, in
+** the order of an array whose last attribute varies fastest. The empty table has one cell, the
+** total. A programme that has a table also has every table inside it (with fewer attributes), so
+** that every table has its margins. The tables are sorted by their number of attributes, then by
+** mask.
+**
+** The release measures some of the tables, all by one vector: coordinate c of table A is the
+** multiplier of A times the sum of the rows in this cell, plus noise. All coordinates have the same
+** noise, so the multipliers divide one charge between the tables (mechanism/mechanism.h). The
+** coordinates of the measured tables follow each other in the order of the tables.
+**
+** Every row lies in one cell of the full table of all attributes. The full table need not be in the
+** programme, and it may have up to 2^62 cells; nothing here has its size. */
+
+#define WAYS_MAX_ATTRIBUTES 16
+#define WAYS_MAX_TABLES     1024
+#define WAYS_MAX_CELLS      (1 << 20) /* of all tables together */
+#define WAYS_MAX_MEASURED   (1 << 22) /* coordinates */
+#define WAYS_MAX_FULL       ((int64_t)1 << 62)
+#define WAYS_NONE           (-1)
+
+struct cross_table {
+  unsigned mask;
+  double weight;        /* the importance of its error (mechanism/mechanism.h) */
+  int multiplier;       /* 0: the table is not measured */
+  int cells;            /* number of its cells */
+  int first;            /* its first cell among the cells of all tables */
+  int first_coordinate; /* its first coordinate; WAYS_NONE if it is not measured */
+};
+
+struct ways {
+  int attributes;
+  int sizes[WAYS_MAX_ATTRIBUTES];
+  uint64_t inverses[WAYS_MAX_ATTRIBUTES]; /* 2^64 / size, rounded up, for fast division */
+  int count;                              /* number of tables */
+  int cells;                              /* number of cells of all tables */
+  int coordinates;
+  struct cross_table *tables;
+  int16_t *index; /* the number of the table of a mask, or WAYS_NONE */
+};
+
+/* What ways_open() may refuse. */
+enum ways_limit { WAYS_FIT, WAYS_MANY_TABLES, WAYS_MANY_CELLS, WAYS_MANY_KEYS, WAYS_NO_MEMORY };
+
+/* Makes the programme of the `count` different tables `masks` with these weights, and of all tables
+** inside them, whose weight is 1. No table is measured yet. Sets *cells to the number of cells of
+** all tables, as far as it was counted. Returns WAYS_FIT, or the limit that the programme exceeds;
+** `ways` is then empty. ways_close() is allowed in both cases. */
+enum ways_limit ways_open(struct ways *ways, int attributes, const int *sizes,
+                          const unsigned *masks, const double *weights, int count, double *cells);
+void ways_close(struct ways *ways);
+
+int ways_copy(struct ways *to, const struct ways *from); /* 0: out of memory */
+
+/* Sets the multipliers, one for each table, and numbers the coordinates. Returns whether the
+** multipliers are possible: not negative, with a sum of squares of at most 2^30, above 0 for each
+** table that is inside no other table, and with at most WAYS_MAX_MEASURED coordinates. */
+int ways_measure(struct ways *ways, const int *multipliers);
+
+/* The sum of the squares of the multipliers (S^2), or their sum. */
+int64_t ways_square(const struct ways *ways);
+int64_t ways_sum(const struct ways *ways);
+
+/* Returns the table of a mask, or null. */
+const struct cross_table *ways_find(const struct ways *ways, unsigned mask);
+
+/* Returns whether the table is inside no other table of the programme. */
+int ways_is_largest(const struct ways *ways, const struct cross_table *table);
+
+int64_t ways_full(const struct ways *ways); /* the number of cells of the full table */
+
+/* Sets the keys of a cell of the full table: keys[i] is the number of a key of attribute i. The
+** cell is (keys[0] * sizes[1] + keys[1]) * sizes[2] + keys[2] ... */
+void ways_full_keys(const struct ways *ways, int64_t cell, int *keys);
+
+/* Moves `keys` to the next cell of the full table, as an odometer does. */
+void ways_next(const struct ways *ways, int *keys);
+
+/* Sets the keys of the attributes of a table from one of its cells. */
+void ways_keys(const struct ways *ways, const struct cross_table *table, int cell, int *keys);
+
+/* ---- what clipping does (households.c) ------------------------------------------------------- */
+
+/* What clipping did to the units of a release (the option diagnose): how many were
+** clipped, and how much was cut off.
+**
+** Every unit adds w steps to one of two counts. If the release is a total, a unit also tells how
+** large it was. Let `before` and `after` be the sums of the magnitudes of its numbers before and
+** after clipping, and `most` the largest possible `after`. The unit adds the part
+** p = w after / most to a ladder of sizes 1, 2, 4, ... 2^(TALLY_RUNGS - 1), at the place
+** r = before / after. A place between two rungs is divided between them as r lies between them. So
+** if N_i is the sum of all units at rung i, then
+**
+**   sum of N_i 2^i        is w / most times the total before clipping,
+**   sum of N_i (2^i - 1)  is w / most times what was cut off,
+**
+** whatever the sizes between the rungs are. A unit beyond the last rung counts as if it were there.
+** The parts of a unit are not negative and add up to at most w, so in either norm a unit adds at
+** most w to the ladder, and replacing it moves the ladder by at most w sqrt(2), or 2 w in the sum
+** norm.
+**
+** If the ledger protects households, too (sums.h), what the units of one of them add to the
+** ladder and the counts is bounded together, as their sums are: the vector of all these coordinates
+** is at most `shared` long. And each household adds w to one of two further counts: of those whose
+** sums were moved to what a household may count, and of the others. A unit alone is a household. */
+
+#define TALLY_RUNGS  11
+#define TALLY_COUNTS 2 /* clipped and whole */
+#define TALLY_OWN    (TALLY_RUNGS + TALLY_COUNTS)
+
+struct ladder {
+  int64_t steps;  /* w */
+  double most;    /* in fine steps; 0: only the units are counted */
+  int64_t shared; /* the bound on a household; 0: none is protected, or nothing is diagnosed */
+};
+
+/* The units, or the rows that are units, and the steps at each rung of the ladder. */
+struct tally {
+  int64_t clipped, whole;
+  int128 rungs[TALLY_RUNGS];
+  int64_t households_clipped, households_whole;
+  int128 shared[TALLY_OWN]; /* the bounded sums of households: steps at each rung and count */
+};
+
+/* Adds a unit. `before` and `after` are not negative. */
+void tally_add(struct tally *tally, const struct ladder *ladder, int clipped, double before,
+               double after);
+
+/* Adds the units of another tally. */
+void tally_join(struct tally *tally, const struct tally *others);
+
+/* tally_share() adds a unit to the sums of its household, records of one value. tally_bound() then
+** bounds the sums of all households, and counts these. Both return 0 if memory has run out. */
+int tally_share(struct partitioned_sums *shared, int64_t household, const struct ladder *ladder,
+                int clipped, double before, double after);
+int tally_bound(struct tally *tally, struct partitioned_sums *shared, const struct ladder *ladder);
+
+/* Writes the steps of a release with this number of coordinates of diagnose. */
+void tally_write(const struct tally *tally, const struct ladder *ladder, int coordinates,
+                 int128 *totals);
+
+/* ---- layouts (layout.c) ---------------------------------------------------------------------- */
+
+/* The families of kinds, the layout of one privacy unit's vector, and the bounds that the
 ** vector must meet.
 **
 ** A release is a vector of coordinates. Each row belongs to one cell: a group key, or the only
@@ -19,16 +180,6 @@
 ** `scale` is a power of two for which the radius of the ball is an integer of 53 bits, or of
 ** radius_bits of the family. factor_j is 1, except for a count that is released together with sums.
 ** There factor_j decides how the noise is divided between the count and the sums. */
-#ifndef DIFFUSE_SUMS_LAYOUT_H
-#define DIFFUSE_SUMS_LAYOUT_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "noise/lattice.h"
-#include "sums/identity.h"
-#include "sums/tally.h"
-#include "sums/ways.h"
 
 /* ---- families of kinds ----------------------------------------------------------------------- */
 
@@ -41,12 +192,12 @@
 /* The statistic that a kind computes from the rows, which decides about the mechanisms that can
 ** release it. Each value is one bit, so that an integer can hold a set. */
 enum statistic {
-  STATISTIC_NUMBER = 1,   /* one sum (sums/scalar_sum.h) */
-  STATISTIC_VECTOR = 2,   /* several sums (sums/vector_sum.h) */
+  STATISTIC_NUMBER = 1,   /* one sum (sums/sums.h) */
+  STATISTIC_VECTOR = 2,   /* several sums (sums/sums.h) */
   STATISTIC_CATEGORY = 4, /* one of the public categories */
   STATISTIC_REPORTS = 8,  /* one report for each row */
-  STATISTIC_MODEL = 16,   /* coefficients of a model (models/sgd.h) */
-  STATISTIC_LEAF = 32     /* the leaf of one quantile (mechanism/exponential.h) */
+  STATISTIC_MODEL = 16,   /* coefficients of a model (models/models.h) */
+  STATISTIC_LEAF = 32     /* the leaf of one quantile (mechanism/mechanism.h) */
 };
 
 struct vector_sum;
@@ -57,8 +208,8 @@ struct estimate;
 ** out. */
 typedef int add_to_cell(struct vector_sum *vectors, struct identity unit, int cell, double x);
 
-/* Computes estimates from the values of a point (mechanism/estimate.h). Returns their number, or -1
-** if memory runs out. */
+/* Computes estimates from the values of a point (mechanism/mechanism.h). Returns their number,
+** or -1 if memory runs out. */
 typedef int estimate_values(struct reading *reading, const int64_t *values,
                             struct estimate *estimates);
 
@@ -89,7 +240,7 @@ struct family {
   /* A unit's vector has one cell for each key, or a single cell. With has_bins, each cell has one
   ** bin for each part of [low, high]. */
   int has_keys;
-  int has_tables; /* cells can be those of cross tables instead (ways.h) */
+  int has_tables; /* cells can be those of cross tables instead */
   int has_bins;
   int is_tree; /* the bins are leaves of a tree, and the tree's inner nodes are coordinates too */
   /* The bins are those of layout_exponent_bin(). The estimates are the ends of the range in which
@@ -115,7 +266,7 @@ struct family {
   double spread;
   int rounds_off_curve; /* rounding may move a row away from the curve that `spread` assumes */
 
-  add_to_cell *add; /* null: rows are vectors, or vector_sum.h is not used */
+  add_to_cell *add; /* null: rows are vectors, or sums.h is not used */
 
   /* Properties of the publication. */
   /* The published value is linear in the sums, so its noise does not depend on the data. */
@@ -126,10 +277,14 @@ struct family {
   ** them. */
   const char *columns;
   estimate_values *estimate; /* null: the kind publishes no point of a lattice */
-  estimate_values *inside;   /* of the statistics inside this one (mechanism/estimate.h); or null */
+  estimate_values *inside;   /* of the statistics inside this one; or null */
   total_stddev *stddev;
   value_range *range; /* null: every number is possible */
 };
+
+/* The number of parts of 1 in which a ledger declares how many persons a household may count. */
+#define HOUSEHOLDS_PARTS 64
+#define HOUSEHOLDS_MOST  1000 /* persons */
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
@@ -147,7 +302,7 @@ struct contribution {
   double grid;      /* for trees: the values are low + k * grid; 0: all numbers in the range */
   int diagnose;     /* count the units that are clipped, and those that are not */
   int in_sum_norm;  /* the noise is charged for the sum norm; matters for `diagnose` only */
-  const struct ways *ways; /* cross tables instead of keys; null: none. Measured (ways.h) */
+  const struct ways *ways; /* cross tables instead of keys; null: none. Measured */
   /* The parts (1/HOUSEHOLDS_PARTS) of a unit that a household may count; 0: none is protected. */
   int household;
 };
@@ -225,13 +380,13 @@ struct layout {
   int64_t count_steps; /* number of steps that stand for 1 in a count */
   int64_t bin_steps;   /* number of steps that one row adds to its bin */
   uint64_t distance;   /* largest distance of the sums of two neighbours, in fine steps */
-  /* The number of periods of a series (mechanism/series_matrix.h), and the distance of neighbours
+  /* The number of periods of a series (mechanism/mechanism.h), and the distance of neighbours
   ** in one release with the same clip, from which the lattice is made; 0 for one release. */
   int periods;
   uint64_t once;
   int block_count;
   struct block blocks[2];
-  /* The number of coordinates after those of all cells: 0, or with the option diagnose (tally.h)
+  /* The number of coordinates after those of all cells: 0, or with the option diagnose
   ** the counts of clipped and of other households, if there are any, then the ladder, if the
   ** release is a total that has one, and then DIAGNOSES counts, of the units that were clipped and
   ** of the other units. Each unit adds ladder.steps to one count. */
@@ -267,21 +422,22 @@ struct layout {
 ** round(|u| scale) <= scale. The distance includes a margin for both effects.
 **
 ** With the option diagnose, a unit also adds w = ladder.steps to one of two counts, and at most as
-** much to a ladder (tally.h). With these k = 1 or 2 parts, a distance D of neighbours becomes
+** much to a ladder. With these k = 1 or 2 parts, a distance D of neighbours becomes
 ** sqrt(D^2 + k w^2), or sqrt(D^2 + 2 k w^2) if a unit is replaced; in the sum norm D + k w or
 ** D + 2 k w. w is chosen so that the distance grows by less than 5%, and with it the noise. With
 ** households, these k parts are bounded like a unit's vector: with b = sqrt(k) w and n coordinates,
 ** a unit moves them by at most b + 2 (1 + sqrt(n)), and a household by at most b f. A unit also
 ** moves one household from one count to the other, which is w sqrt(2).
 **
-** Cross tables (ways.h) are one cell whose components repeat for every coordinate of the programme.
-** A row adds its components, times the multiplier of each measured table A, to one coordinate of A.
-** With S^2 the sum of the squared multipliers, a unit's vector is at most clip S long, in rows.
-** Clipping scales a unit's rows, not its coordinates, so that what is added stays a table with its
-** margins, and no margin for truncation is needed. Under 'replace', the squared distance of counts
-** is the larger of R^2 and 2 R^2 (1 - m^2/S^2), for the multiplier m of the total (math/README.md).
+** Cross tables are one cell whose components repeat for every coordinate of the
+** programme. A row adds its components, times the multiplier of each measured table A, to one
+** coordinate of A. With S^2 the sum of the squared multipliers, a unit's vector is at most clip S
+** long, in rows. Clipping scales a unit's rows, not its coordinates, so that what is added stays a
+** table with its margins, and no margin for truncation is needed. Under 'replace', the squared
+** distance of counts is the larger of R^2 and 2 R^2 (1 - m^2/S^2), for the multiplier m of the
+** total (math/README.md).
 **
-** If households are protected, too (households.h), a unit's vector moves its household's point by
+** If households are protected, too (sums.h), a unit's vector moves its household's point by
 ** at most B + 2 (1 + sqrt(d)), where B is the norm of the unit's vector and d the number of
 ** coordinates. This is the distance. `wide` is the norm of a household's point, floor(B f) for f
 ** units, and `scale` leaves 53 bits for it. Only vectors of one block in the Euclidean norm, with

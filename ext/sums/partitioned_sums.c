@@ -1,12 +1,9 @@
-/* partitioned_sums.c: see partitioned_sums.h. In the end all records of a unit are in one store.
+/* partitioned_sums.c: see internal.h. In the end all records of a unit are in one store.
 ** Tests: tests/sums/test_partitioned_sums.c, tests/sums/test_vector_sum.c,
 ** tests/mechanism/test_groups.py */
-#include "sums/partitioned_sums.h"
+#include "sums/internal.h"
 
 #include <stdlib.h>
-
-#include "sums/row_store.h"
-#include "sums/unit_table.h"
 
 /* ---- rows of some buckets, by unit ----------------------------------------------------------- */
 

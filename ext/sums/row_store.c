@@ -1,10 +1,10 @@
-/* row_store.c: see row_store.h.
+/* row_store.c: see internal.h.
 ** Tests: tests/sums/test_vector_sum.c, tests/sums/test_unit_table.c */
-#include "sums/row_store.h"
+#include "sums/internal.h"
 
 #include <stdlib.h>
 
-#include "os/process.h"
+#include "os/os.h"
 
 /* ---- memory in chunks of one size ------------------------------------------------------------ */
 

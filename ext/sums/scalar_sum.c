@@ -1,9 +1,10 @@
-/* scalar_sum.c: see scalar_sum.h. Tests: tests/sums/test_scalar_sum.c */
-#include "sums/scalar_sum.h"
+/* scalar_sum.c: see sums.h. Tests: tests/sums/test_scalar_sum.c */
+#include "sums/sums.h"
 
 #include <stdlib.h>
 
 #include "noise/noise.h"
+#include "sums/internal.h"
 
 int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds, int by_unit,
                     const struct secret *secret) {
@@ -104,7 +105,7 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
 
 /* The bounded total of a unit, which waits until the processor has fetched its household. */
 #define LATE_TOTALS 32
-struct late {
+struct late_total {
   struct identity unit;
   int128 bounded;
 };
@@ -113,8 +114,8 @@ struct late {
 struct totals_of {
   struct scalar_sum sum;
   int128 *shared;
-  struct partitioned_sums *tallies; /* of the households (tally.h), with the option diagnose */
-  struct late late[LATE_TOTALS];
+  struct partitioned_sums *tallies; /* of the households (layout.h), with the option diagnose */
+  struct late_total late[LATE_TOTALS];
   int late_count;
 };
 
@@ -157,7 +158,7 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
     return 1;
   }
   households_expect(sum->households, unit);
-  totals->late[totals->late_count++] = (struct late){unit, bounded};
+  totals->late[totals->late_count++] = (struct late_total){unit, bounded};
   if (totals->late_count == LATE_TOTALS) add_late(totals);
   return 1;
 }

@@ -1,5 +1,5 @@
-/* shard_state.c: see shard_state.h. Tests: tests/functions/test_partial.py */
-#include "sums/shard_state.h"
+/* shard_state.c: see sums.h. Tests: tests/functions/test_partial.py */
+#include "sums/sums.h"
 
 #include <sodium.h>
 #include <stdlib.h>

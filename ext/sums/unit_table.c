@@ -1,5 +1,5 @@
-/* unit_table.c: see unit_table.h. Tests: tests/sums/test_unit_table.c */
-#include "sums/unit_table.h"
+/* unit_table.c: see sums.h. Tests: tests/sums/test_unit_table.c */
+#include "sums/sums.h"
 
 #include <string.h>
 

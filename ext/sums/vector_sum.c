@@ -1,7 +1,7 @@
-/* vector_sum.c: see vector_sum.h. vector_totals.c adds the units to the totals.
+/* vector_sum.c: see sums.h. vector_totals.c adds the units to the totals.
 ** Tests: tests/sums/test_vector_sum.c, tests/sums/test_kinds_neighbours.py,
 ** tests/sums/test_vector_parts.c, tests/sums/test_within_neighbours.py */
-#include "sums/vector_sum.h"
+#include "sums/sums.h"
 
 #include <assert.h>
 #include <math.h>
@@ -11,11 +11,8 @@
 
 #include "base/number.h"
 #include "noise/noise.h"
-#include "sums/cross_sums.h"
+#include "sums/internal.h"
 #include "sums/layout.h"
-#include "sums/partitioned_sums.h"
-#include "sums/scalar_sum.h"
-#include "sums/vector_totals.h"
 
 /* The largest number of short rows whose sum is kept in 64 bits. A short row is a row that needs no
 ** clipping (short_limit()). Each of its components has at most 2^53 steps. */

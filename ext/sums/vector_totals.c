@@ -1,11 +1,11 @@
-/* vector_totals.c: see vector_totals.h.
+/* vector_totals.c: see internal.h.
 ** Tests: tests/sums/test_vector_sum.c, tests/mechanism/test_groups.py */
-#include "sums/vector_totals.h"
+#include "sums/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/process.h"
+#include "os/os.h"
 
 /* A record of the unit whose matrix is being made. Records are sorted by order, then by slot. */
 struct item {
@@ -192,7 +192,7 @@ static int add_to_household(struct vector_sum *vectors, const size_t *places, si
 }
 
 /* Returns the sum of the magnitudes of `count` numbers in the scratch, each at most what the layout
-** allows in a cell, for the ladder (tally.h). Saturates, whatever the order. */
+** allows in a cell, for the ladder (layout.h). Saturates, whatever the order. */
 static double size_of(const struct vector_sum *vectors, size_t count) {
   const struct layout *shape = vectors->shape;
   int128 sum = 0;

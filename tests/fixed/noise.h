@@ -8,10 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "noise/noise.h"
-#include "sums/identity.h"
-#include "sums/shard_state.h"
 #include "../helpers/splitmix.h"
+#include "noise/noise.h"
+#include "sums/sums.h"
 
 static uint64_t fixed_noise; /* the state of the stream; assign a seed to start it anew */
 

@@ -493,7 +493,7 @@ def test_a_text_with_a_zero_byte_is_refused(sql, text):
 
 @pytest.mark.parametrize("arguments", ["1e-310", "1e-170", "NULL, '{\"theta\":1e300,\"rho\":1e-300}'"])
 def test_a_shrink_to_nothing_is_refused(arguments):
-    """The shrink must be in (0, 1] (estimate.h). If it underflowed to 0, a release would be charged and would show only its
+    """The shrink must be in (0, 1] (mechanism.h). If it underflowed to 0, a release would be charged and would show only its
     centre."""
     db = make()
     with pytest.raises(sqlite3.OperationalError):

@@ -110,7 +110,7 @@ def test_rate_zero_is_perfect_privacy(sql):
 @pytest.mark.parametrize("rate", [1e-10, 0.02, 3.0])
 def test_epsilon_clamps_at_the_total_variation(sql, rate):
     """If delta is close to the total variation, epsilon is close to 0. The rounding of delta to a double then causes an error of
-    2e-15 mu in epsilon (gaussian.h)."""
+    2e-15 mu in epsilon (math.h)."""
     total, mu = true_delta(rate, mpf(0)), mp.sqrt(2 * mpf(rate))
     assert sql("dp_epsilon", rate, float(total * (1 + mpf(10) ** -12))) == 0
     for gap in ("1e-4", "1e-7", "1e-10"):

@@ -6,7 +6,7 @@ import struct
 import mpmath as mp
 
 ORDERS = [1 + 2.0 ** (k / 4) for k in range(-32, 81)] + [float("inf")]
-MARGIN = 2.0**-41  # PUBLISHED_MARGIN of math/cost.h
+MARGIN = 2.0**-41  # PUBLISHED_MARGIN of math/math.h
 
 
 def curve_of(blob):

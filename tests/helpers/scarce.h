@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "os/process.h"
+#include "os/os.h"
 
 static int scarce_left = INT_MAX, scarce_once;
 

@@ -1,4 +1,4 @@
-"""An independent reader of shard states. It follows the description in ext/sums/shard_state.h and uses no code of the
+"""An independent reader of shard states. It follows the description in ext/sums/sums.h and uses no code of the
 extension."""
 
 import hashlib

@@ -1,4 +1,4 @@
-/* tables.h: tables of rows for vector_sum.h, and their exact totals.
+/* tables.h: tables of rows for sums.h, and their exact totals.
 **
 ** This file defines the two functions of entropy.c, and so replaces entropy.c at link time. A test
 ** can therefore give two runs the same secret. Both runs then keep the same private keys, and their
@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "families.h"
-#include "random.h"
-#include "splitmix.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "sums/vector_sum.h"
+#include "random.h"
+#include "splitmix.h"
+#include "sums/sums.h"
 
 /* ---- random bits ----------------------------------------------------------------------------- */
 
@@ -172,7 +172,7 @@ static inline int128 *totals_now(const struct release *release, struct vector_su
   return placed;
 }
 
-/* Returns the total of a release of one number, computed by scalar_sum.h. */
+/* Returns the total of a release of one number, computed by sums.h. */
 static inline int128 *total_of(const struct release *release, const struct row *rows, int count) {
   struct bounds bounds = design_bounds(&release->shape);
   struct scalar_sum accumulator;

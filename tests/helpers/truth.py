@@ -3,7 +3,7 @@ accounting. Nothing here calls the code under test."""
 
 from mpmath import mp, mpf
 
-MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/cost.h
+MARGIN = mpf(2) ** -41  # PUBLISHED_MARGIN of math/math.h
 ACCURACY = mpf("3e-14")  # the accuracy of the formulas without the margin
 
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ledger/ledger.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 struct laplace {
   double sensitivity, scale;

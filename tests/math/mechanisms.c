@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "math/mixing.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 static double number(void) {
   char text[64];

@@ -1,11 +1,11 @@
-/* test_diffusion.c: compares diffusion.h with its formulas. tests/papers/test_papers_accuracy.py
+/* test_diffusion.c: compares math.h with its formulas. tests/papers/test_papers_accuracy.py
 ** compares it with mpmath over all magnitudes. */
 #include "check.h"
 #include "random.h"
 
 #include <float.h>
 
-#include "math/diffusion.h"
+#include "math/math.h"
 
 static void shrinks_do_not_overflow(void) {
   CHECK_CLOSE(ou_shrink_radius(1e200, 1.0, 1e300), 1.0, 1e-15);

@@ -7,7 +7,7 @@
 
 #include <gsl/gsl_errno.h>
 
-#include "math/gaussian.h"
+#include "math/math.h"
 
 static const double rates[] = {1e-12, 1e-8, 1e-3, 0.1249, 0.125, 0.1251, 0.5, 3.0, 50.0, 1e3, 1e6};
 #define COUNT(array) (sizeof(array) / sizeof *(array))

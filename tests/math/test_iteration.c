@@ -1,9 +1,9 @@
-/* test_iteration.c: compares iteration.h with its definitions and limits.
+/* test_iteration.c: compares math.h with its definitions and limits.
 ** tests/papers/test_papers_accuracy.py compares it with mpmath. */
 #include "check.h"
 #include "random.h"
 
-#include "math/iteration.h"
+#include "math/math.h"
 
 static void contraction_at_its_edge(void) {
   CHECK_CLOSE(printed_contraction(2.0 / 3.0, 2.0, 1.0), 1.0 / 3.0, 1e-14);

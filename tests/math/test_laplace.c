@@ -1,10 +1,10 @@
 /* test_laplace.c: tests sums and vectors of Laplace noise. tests/papers/test_papers_accuracy.py
-** compares the divergences of pure_mechanisms.h with mpmath. */
+** compares the divergences of math.h with mpmath. */
 #include "check.h"
 
 #include <stdlib.h>
 
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 static void hockey_stick_and_its_logarithm(void) {
   for (double distance = 1e-10; distance < 20.0; distance *= 7.0) {

@@ -1,12 +1,11 @@
-/* test_mixing.c: compares mixing.h with closed forms for small kernels, with 60-digit arithmetic,
+/* test_mixing.c: compares math.h with closed forms for small kernels, with 60-digit arithmetic,
 ** and with the definitions, in plain loops, for random kernels. */
 #include "check.h"
 #include "random.h"
 
 #include <string.h>
 
-#include "math/mixing.h"
-#include "math/pure_mechanisms.h"
+#include "math/math.h"
 
 /* The kernel is gamma identity + (1 - gamma) uniform on four states. All its coefficients are
 ** known. */
@@ -128,7 +127,7 @@ static double renyi(const double *p, const double *q, size_t count, double alpha
 }
 
 /* Returns the largest hockey-stick divergence of the outputs, over all states A, B, C and D of the
-** inputs that mixing.h gives for kernels_worst_delta(). */
+** inputs that math.h gives for kernels_worst_delta(). */
 static double worst_inputs(const struct kernel *first, const struct kernel *second, double epsilon,
                            double delta, double epsilon_out) {
   double b = (1 - delta) / (1 + exp(epsilon)), a = b * exp(epsilon), largest = 0;

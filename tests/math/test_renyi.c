@@ -7,13 +7,13 @@
 
 #include <gsl/gsl_errno.h>
 
-#include "math/cost.h"
+#include "math/math.h"
 
 static const double deltas[] = {1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.3, 0.5, 0.7, 0.99};
 static const double epsilons[] = {1e-9, 1e-3, 0.1, 1.0, 10.0, 800.0, 1e5};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Returns the epsilon of the conversion in cost.h at one order. */
+/* Returns the epsilon of the conversion in math.h at one order. */
 static double converted(double alpha, double spent, double delta) {
   return spent + log1p(-1.0 / alpha) - (log(delta) + log(alpha)) / (alpha - 1.0);
 }

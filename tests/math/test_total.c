@@ -1,11 +1,11 @@
-/* test_total.c: compares cost.h with exact sums in fixed-point arithmetic. Every term is a multiple
+/* test_total.c: compares math.h with exact sums in fixed-point arithmetic. Every term is a multiple
 ** of 2^-109 (the last bit of the double 1e-17), so 128-bit integers represent the exact sums. */
 #include "check.h"
 
 #include <float.h>
 #include <stdint.h>
 
-#include "math/cost.h"
+#include "math/math.h"
 
 __extension__ typedef __int128 fixed; /* a number in units of 2^-109 */
 

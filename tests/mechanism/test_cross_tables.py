@@ -1,4 +1,4 @@
-"""Tests of cross tables (ext/sums/ways.h): shares, lattice, clipping, reconciliation, keys, dp_table, plans, shards and refusals. The
+"""Tests of cross tables (ext/sums/layout.h): shares, lattice, clipping, reconciliation, keys, dp_table, plans, shards and refusals. The
 tests compare with cross_table_reference.py, which uses dense linear algebra and plain loops."""
 
 import itertools

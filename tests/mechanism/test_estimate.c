@@ -1,4 +1,4 @@
-/* test_estimate.c: compares estimate.h with three references: closed forms in long double, the
+/* test_estimate.c: compares mechanism.h with three references: closed forms in long double, the
 ** exact answers for tables, and simulated noise. For the exact answers, the test turns a table into
 ** a point without noise.
 **
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "../../ext/mechanism/estimate_quantiles.c" /* for tree_rank_stddev() */
+#include "../../ext/mechanism/quantiles.c" /* for tree_rank_stddev() */
 
 /* Checks that a published number is rounded up, by less than 1e-12 of its size. */
 static void check_up(double got, long double want, const char *what) {

@@ -1,4 +1,4 @@
-/* test_lattice.c: checks that each result of lattice.h satisfies the inequalities that define it.
+/* test_lattice.c: checks that each result of noise.h satisfies the inequalities that define it.
 ** The tests compute these inequalities in 128-bit integers, which do not overflow. There is no
 ** second implementation to compare with. The arguments are all numbers of some small ranges, random
 ** numbers and extreme numbers. */
@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "check.h"
-#include "noise/lattice.h"
+#include "noise/noise.h"
 #include "splitmix.h"
 
 #define ROUNDS 200000 /* number of random arguments of a test */

@@ -10,9 +10,9 @@
 
 #include <stdint.h>
 
-#include "math/cost.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "noise/lattice.h"
+#include "noise/noise.h"
 #include "scalar.h"
 
 static uint64_t gaussian_clock(uint64_t sensitivity, double rate) {

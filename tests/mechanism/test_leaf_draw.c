@@ -1,11 +1,10 @@
-/* test_leaf_draw.c: tests exponential.h. The tests go through all small data sets and all their
+/* test_leaf_draw.c: tests mechanism.h. The tests go through all small data sets and all their
 ** neighbours. For each pair they compare the changes of the losses with the range that the draw is
 ** charged for, and the exact probabilities with the cost. */
 
 #include "check.h"
 #include "chi_square.h"
-#include "math/pure_mechanisms.h"
-#include "mechanism/exponential.h"
+#include "math/math.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 #include "random.h"

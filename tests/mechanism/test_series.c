@@ -1,4 +1,4 @@
-/* test_series.c: tests mechanism/series_matrix.h. With arguments, the program prints what it
+/* test_series.c: tests mechanism/mechanism.h. With arguments, the program prints what it
 ** computes, and tests/test_series_law.py compares it with integers of any length and with dense
 ** linear algebra. */
 #include "check.h"
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "mechanism/mechanism.h"
-#include "mechanism/series_matrix.h"
 
 static struct series series_of(int periods, const struct noise_law *noise) {
   struct series series;

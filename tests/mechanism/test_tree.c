@@ -1,4 +1,4 @@
-/* test_tree.c: compares estimate_quantiles.c with the normal equations, solved by Gaussian
+/* test_tree.c: compares quantiles.c with the normal equations, solved by Gaussian
 ** elimination in long double, with the max-min formula of isotonic regression, and with simulated
 ** noise. */
 #include "check.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../ext/mechanism/estimate_quantiles.c"
+#include "../../ext/mechanism/quantiles.c"
 
 /* ---- least squares --------------------------------------------------------------------------- */
 

@@ -1,21 +1,19 @@
-/* test_sgd.c: tests sgd.h. The tests compare every iterate with a descent in long double
+/* test_sgd.c: tests models.h. The tests compare every iterate with a descent in long double
 ** arithmetic, which computes each gradient as a difference of the loss. They find the sensitivity
 ** of a step by brute force, and check the constants of the losses. They compare the bound for
 ** public rows with the recursion that defines it.
 **
 ** This file has its own sampler, which replaces discrete_gaussian.c and discrete_laplace.c. The
 ** noise of every step is therefore known, and a test can choose the coefficients before a step. */
-#include "families.h"
 #include "check.h"
+#include "families.h"
 #include "random.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "math/cost.h"
-#include "math/gaussian.h"
-#include "models/hiding.h"
-#include "models/sgd.h"
+#include "math/math.h"
+#include "models/models.h"
 #include "noise/noise.h"
 
 #define MOST_DIM  8
@@ -187,8 +185,8 @@ static void reference_leave(struct reference *reference, const struct descent *d
   for (int j = 0; j < dim; j++) reference->w[j] *= shrink;
 }
 
-/* Requirement G1 of sgd.h: checks the iterate after each number of rows. Missing rows must give the
-** same iterate as rows without a gradient. */
+/* Requirement G1 of models.h: checks the iterate after each number of rows. Missing rows must
+** give the same iterate as rows without a gradient. */
 static void iterates(void) {
   for (int model = 0; model < 120; model++) {
     int rows = 1 + (int)(random_bits() % MOST_ROWS);
@@ -362,8 +360,8 @@ static void constants(void) {
 /* ---- public rows ----------------------------------------------------------------------------- */
 
 /* A step takes two points at distance d to points at distance at most L d + 5/4 sqrt(dim). The
-** rounding error e of sgd.h is twice 5/4 sqrt(dim). The other half of e covers the rounding of the
-** shifts a_j. */
+** rounding error e of models.h is twice 5/4 sqrt(dim). The other half of e covers the rounding
+** of the shifts a_j. */
 static void lattice_contraction(void) {
   for (int pair = 0; pair < 20000; pair++) {
     struct descent descent = random_descent(2, 1);
@@ -389,9 +387,9 @@ static void lattice_contraction(void) {
   }
 }
 
-/* T is the distance that is left between two descents (sgd.h). The test computes the recursion for
-** T. The shifts a_j = c L^(m-j) make T zero after the last step, and the charge is the cost of
-** these shifts. No other shifts that make T zero cost less. */
+/* T is the distance that is left between two descents (models.h). The test computes the
+** recursion for T. The shifts a_j = c L^(m-j) make T zero after the last step, and the charge is
+** the cost of these shifts. No other shifts that make T zero cost less. */
 static void public_rows(void) {
   for (int model = 0; model < 2000; model++) {
     int after = (int)(random_bits() % 50);

@@ -1,5 +1,5 @@
 """Tests models: dp_sgd(), kind 'sgd', dp_predict() and dp_sgd_profile(). The tests compare the released point with a descent in
-numpy, the distribution of the point with an exact recursion on a grid, and the charge with the formulas of sgd.h in mpmath.
+numpy, the distribution of the point with an exact recursion on a grid, and the charge with the formulas of models.h in mpmath.
 
 Statistical tests state their own false-alarm rates; all of them together are below 1e-8."""
 
@@ -163,7 +163,7 @@ def test_law_of_a_model(loss):
 # ---- what is charged --------------------------------------------------------------------------------------------------
 
 def rate_of_index(model, granularity, index):
-    """Returns the bound of sgd.h on the rate of a row, with 50 digits. It is the minimum over the number of later steps that the
+    """Returns the bound of models.h on the rate of a row, with 50 digits. It is the minimum over the number of later steps that the
     bound uses."""
     with mpmath.workdps(50):
         steps = 2 * mpmath.mpf(model["eta"]) * mpmath.mpf(model["lipschitz"]) / mpmath.mpf(2)**granularity

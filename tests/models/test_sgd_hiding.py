@@ -1,5 +1,5 @@
 """Tests how later steps of a model hide a row. Compares dp_sgd_profile() and the charges for public rows and random stops with
-the recursion of models/hiding.h in mpmath, and with the exact output distributions of neighbouring data. The tests use
+the recursion of models/models.h in mpmath, and with the exact output distributions of neighbouring data. The tests use
 equal and falling learning rates, with Gaussian and with Laplace noise.
 
 Two tests are statistical, with false-alarm probabilities of 1e-9 together."""
@@ -404,7 +404,7 @@ def discrete_laplace(scale, shift, reach):
 @pytest.mark.parametrize("scale", [1, 2.5, 7])
 def test_no_shift_of_several_coordinates_is_worse_than_one(scale):
     """For every integer shift of two and three coordinates with a given sum, no hockey-stick or Renyi divergence is above that of
-    one coordinate, as models/hiding.h states. The test enumerates the distributions."""
+    one coordinate, as models/models.h states. The test enumerates the distributions."""
     reach = int(40 * scale) + 10
     p = discrete_laplace(scale, 0, reach)
 

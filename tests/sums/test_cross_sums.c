@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sums/cross_sums.h"
-#include "sums/ways.h"
+#include "sums/internal.h"
+#include "sums/layout.h"
 
 #define TRIALS 3000
 #define MOST   100 /* cells of a unit: more than the 64 of cross_sums.c */

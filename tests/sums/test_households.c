@@ -1,4 +1,4 @@
-/* test_households.c: compares the point of a household with its definition (households.h), in
+/* test_households.c: compares the point of a household with its definition (sums.h), in
 ** integers of 320 bits, and checks that one person moves it by no more than is charged. Also checks
 ** the table of persons, for small and large integers and texts, in two orders. */
 #include "check.h"
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sums/households.h"
+#include "sums/sums.h"
 
 /* ---- integers of 320 bits -------------------------------------------------------------------- */
 

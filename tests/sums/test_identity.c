@@ -6,8 +6,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "sums/allowance.h"
-#include "sums/identity.h"
+#include "sums/sums.h"
 
 static struct secret secret;
 

@@ -1,4 +1,4 @@
-/* test_partitioned_sums.c: compares partitioned_sums.h with arrays that hold the sum of each unit
+/* test_partitioned_sums.c: compares internal.h with arrays that hold the sum of each unit
 ** in each cell. The tests use few and many buckets, units with one record and units with most of
 ** the records, and values that fit 64 bits and values that do not. */
 #include "check.h"

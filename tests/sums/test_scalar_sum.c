@@ -1,4 +1,4 @@
-/* test_scalar_sum.c: compares scalar_sum.h with a reference without hashing. The reference compares
+/* test_scalar_sum.c: compares sums.h with a reference without hashing. The reference compares
 ** the unit of every row with the unit of every other row, and uses long double and 128-bit
 ** arithmetic. test_identity.c tests which values are one unit. */
 #include "check.h"

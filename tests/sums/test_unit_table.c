@@ -1,4 +1,4 @@
-/* test_unit_table.c: compares unit_table.h with arrays. The tables grow from the first chunk
+/* test_unit_table.c: compares sums.h with arrays. The tables grow from the first chunk
 ** through several splits. */
 #include "check.h"
 #include "random.h"

@@ -1,13 +1,13 @@
-/* test_vector_parts.c: adds up vectors on several threads (vector_sum.h), and compares the totals
+/* test_vector_parts.c: adds up vectors on several threads (sums.h), and compares the totals
 ** with those of one vector that has all rows, which test_vector_sum.c compares with a reference.
 ** Built with -fsanitize=thread, the test shows that the threads share nothing. */
 #include "check.h"
 
 #include <stdatomic.h>
 
-#include "os/thread.h"
-#include "sums/vector_sum.h"
 #include "families.h"
+#include "os/os.h"
+#include "sums/sums.h"
 #include "tables.h"
 
 enum { MOST = 4, KEYS = 40 };

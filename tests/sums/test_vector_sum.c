@@ -1,11 +1,11 @@
-/* test_vector_sum.c: compares vector_sum.h with a reference without hashing. The reference compares
+/* test_vector_sum.c: compares sums.h with a reference without hashing. The reference compares
 ** the unit of every row with the unit of every other row. It stores the whole matrix of a unit,
 ** including zeros, and adds up the nodes of a tree one by one. test_clip.c tests clipping, and
 ** test_layout.c tests the values of rows.
 **
 ** The tests also compare vector_sum_add_floats() with vector_sum_add_vector(), to the last bit.
 **
-** like_the_reference() and the tests of growth cover the requirements V1 and V2 of vector_sum.h.
+** like_the_reference() and the tests of growth cover the requirements V1 and V2 of sums.h.
 ** The tests of private keys cover V3. */
 #include "check.h"
 

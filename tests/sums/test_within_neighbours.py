@@ -79,7 +79,7 @@ def folder(tmp_path):
 
 
 def projected(vector, reach, is_far):
-    """The sum of a household, moved as sums/households.h says."""
+    """The sum of a household, moved as sums/sums.h says."""
     box = reach << 18 if is_far else reach
     vector = {c: max(-box, min(box, value)) for c, value in vector.items()}
     square = sum(value * value for value in vector.values())
@@ -239,7 +239,7 @@ def root_up(n):
 
 
 def shares(factor, d, radius, shift, rate):
-    """Returns D, s, s' and V of the proof (ext/sums/households.h, ext/mechanism/mechanism.h), from a radius in fine steps."""
+    """Returns D, s, s' and V of the proof (ext/sums/sums.h, ext/mechanism/mechanism.h), from a radius in fine steps."""
     moved = radius + 2 * (1 + root_up(d))
     person = (moved >> shift) + 1 + root_up(d)
     household = (int(radius * factor) >> shift) + root_up(d)
