@@ -70,22 +70,22 @@ static int register_tables(sqlite3 *db, struct host *host) {
 }
 
 static int register_all(sqlite3 *db, struct host *host) {
-  static const struct scalar *const scalars[] = {
-      ledger_functions, policy_functions,  guard_functions,   batch_functions,     plan_functions,
+  static const struct function *const lists[] = {
+      ledger_functions, policy_functions,  guard_functions,   batch_functions,    plan_functions,
       figure_functions, release_functions, partial_functions, reporting_functions};
   int rc = rates_register(db);
-  if (rc == SQLITE_OK) rc = pure_register(db, &version_function, 1);
+  if (rc == SQLITE_OK) rc = pure_register(db, &version_function);
   if (rc == SQLITE_OK) rc = papers_register(db);
-  for (size_t i = 0; i < sizeof scalars / sizeof *scalars && rc == SQLITE_OK; i++)
-    for (const struct scalar *scalar = scalars[i]; scalar->name && rc == SQLITE_OK; scalar++)
-      rc = scalars_register(db, host, scalar, 1);
+  for (size_t i = 0; i < sizeof lists / sizeof *lists && rc == SQLITE_OK; i++)
+    rc = functions_register(db, host, lists[i]);
   if (rc == SQLITE_OK)
     rc = row_table_register(db, &policy_plan_table, host_retain(host), host_release_pointer);
   if (rc == SQLITE_OK) rc = releases_register(db, host);
   if (rc == SQLITE_OK) rc = aggregates_register(db, host);
   if (rc == SQLITE_OK) rc = partials_register(db, host);
   if (rc == SQLITE_OK) rc = register_tables(db, host);
-  for (int i = 0; rooms[i] && rc == SQLITE_OK; i++) rc = rooms[i]->functions(db, host);
+  for (int i = 0; rooms[i] && rc == SQLITE_OK; i++)
+    rc = functions_register(db, host, rooms[i]->functions);
   return rc;
 }
 

@@ -315,8 +315,8 @@ static int hash_value(crypto_hash_sha256_state *hash, sqlite3_value *value) {
   } else if (type == SQLITE_NULL) {
     hash_add(hash, 'n', 0, 0);
   } else {
-    const void *bytes = type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value)
-                                            : sqlite3_value_blob(value);
+    const void *bytes =
+        type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value) : sqlite3_value_blob(value);
     size_t size = (size_t)sqlite3_value_bytes(value);
     if (!bytes && (size || type == SQLITE_TEXT)) return 0;
     hash_add(hash, type == SQLITE_TEXT ? 't' : 'b', bytes, size);
@@ -458,17 +458,22 @@ int domain_check(sqlite3_value *value, const struct domain *domain, double *numb
                    domain->low_open ? "above" : "of at least", domain->low, type);
 }
 
+const char *text_check(sqlite3_value *value, const char *parameter, struct error *error) {
+  const char *text = plain_text(value);
+  if (text && *text) return text;
+  error_set(error, "%s must be a text that is not empty%s", parameter, not_a(value, SQLITE_TEXT));
+  return 0;
+}
+
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-int pure_register(sqlite3 *db, const struct scalar *table, int count) {
-  for (int i = 0; i < count; i++) {
-    for (int arity = table[i].min_arguments; arity <= table[i].max_arguments; arity++) {
-      int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags,
-                                          (void *)&table[i], table[i].call, 0, 0, 0);
-      if (rc != SQLITE_OK) return rc;
-    }
-  }
-  return SQLITE_OK;
+int pure_register(sqlite3 *db, const struct scalar *scalar) {
+  int rc = SQLITE_OK;
+  for (int arity = scalar->min_arguments; arity <= scalar->max_arguments && rc == SQLITE_OK;
+       arity++)
+    rc = sqlite3_create_function_v2(db, scalar->name, arity, PURE, (void *)scalar, scalar->call, 0,
+                                    0, 0);
+  return rc;
 }
 
 const struct scalar *function_of(sqlite3_context *context) {
@@ -500,37 +505,10 @@ int function_error(sqlite3_context *context, const char *format, ...) {
   return 0;
 }
 
-void end_with_text(sqlite3_context *context, char *text, struct error *error) {
-  if (!text) error_set_memory(error);
-  if (!error_is_set(error)) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_free(text);
-    fail_call(context, name_of(context), error);
-  }
-}
-
-void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
-                    struct error *error) {
-  if (is_given) {
-    sqlite3_result_value(context, value);
-  } else {
-    fail_call(context, name_of(context), error);
-  }
-}
-
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number) {
   struct error error = {0};
   if (domain_check(value, domain, number, &error)) return 1;
   fail_call(context, name_of(context), &error);
-  return 0;
-}
-
-const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter) {
-  const char *text = plain_text(value);
-  if (text && *text) return text;
-  function_error(context, "%s must be a text that is not empty%s", parameter,
-                 not_a(value, SQLITE_TEXT));
   return 0;
 }

@@ -76,24 +76,26 @@ int domain_check(sqlite3_value *value, const struct domain *domain, double *numb
 
 int domain_holds(const struct domain *domain, double number);
 
-/* ---- scalars --------------------------------------------------------------------------------- */
+/* Returns the text of an argument that must be a text and not empty. Otherwise returns null with
+** the error set. */
+const char *text_check(sqlite3_value *value, const char *parameter, struct error *error);
 
-/* The descriptor of a scalar function, with which the user data of every scalar begins, for
-** function_of(). The user data of an aggregate that calls the functions below begins with its
-** name. */
-struct scalar {
-  const char *name;
-  int min_arguments;
-  int max_arguments;
-  int flags; /* PURE or PRIVATE_FUNCTION */
-  void (*call)(sqlite3_context *, int, sqlite3_value **);
-};
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 /* The flags of functions of public parameters alone, which use no ledger and no data. */
 #define PURE (SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
 
-/* Registers `count` scalars that need only their arguments. Returns an SQLite result code. */
-int pure_register(sqlite3 *db, const struct scalar *table, int count);
+/* The descriptor of such a scalar, with which its user data begins, for function_of(). The user
+** data of an aggregate that calls the functions below begins with its name. */
+struct scalar {
+  const char *name;
+  int min_arguments;
+  int max_arguments;
+  void (*call)(sqlite3_context *, int, sqlite3_value **);
+};
+
+/* Registers a scalar. Returns an SQLite result code. */
+int pure_register(sqlite3 *db, const struct scalar *scalar);
 
 const struct scalar *function_of(sqlite3_context *context);
 
@@ -103,17 +105,8 @@ int function_error(sqlite3_context *context, const char *format, ...);
 /* Fails the call with "name: error", and clears the error. */
 void fail_call(sqlite3_context *context, const char *name, struct error *error);
 
-/* Ends the call of the running scalar: with a text, which it frees, or with a value. If an error is
-** set, or there is no text or value, fails the call and clears the error. */
-void end_with_text(sqlite3_context *context, char *text, struct error *error);
-void end_with_value(sqlite3_context *context, int is_given, sqlite3_value *value,
-                    struct error *error);
-
 /* Reads a number of the domain. Otherwise fails the running scalar and returns 0. */
 int argument_number(sqlite3_context *context, sqlite3_value *value, const struct domain *domain,
                     double *number);
-
-/* Returns a text that is not empty. Otherwise fails the running scalar and returns null. */
-const char *argument_text(sqlite3_context *context, sqlite3_value *value, const char *parameter);
 
 #endif

@@ -383,34 +383,28 @@ static int mix(struct publication *publication, const struct mixing *mixing) {
 ** mechanisms that have the epsilon of the first draw. A repeated call returns the stored symbol. A
 ** tier gets only one symbol. For a release of reports or of groups, publishes the numbers that the
 ** kernel gives, as JSON. */
-static void dp_mix(sqlite3_context *context, int argc, sqlite3_value **argv) {
+static int dp_mix(struct call *call) {
   static const struct domain domain = {"steps", 1, CHANNEL_MAX_STEPS, 0, 0};
-  struct session *session = &host_of(context)->session;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  const char *kernel = tier ? argument_text(context, argv[2], "kernel") : 0;
   double steps = 1;
-  if (!kernel || (argc > 3 && !argument_number(context, argv[3], &domain, &steps))) return;
+  if (call->count > 3 && !domain_check(call->values[3], &domain, &steps, call->error)) return 0;
   struct publication publication = {0};
   struct kernel_mixing mixing = {{mix, send_groups, 0}, {0}};
-  error_clear(&session->error);
-  int going =
-      markov_kernel_read(&mixing.kernel, ledger_json(session->ledger), kernel, &session->error) &&
-      channel_repeat(&mixing.kernel, steps, &session->error);
+  int done =
+      markov_kernel_read(&mixing.kernel, ledger_json(call->ledger), call->texts[2], call->error) &&
+      channel_repeat(&mixing.kernel, steps, call->error);
   mixing.mixing.json = mixing.kernel.json;
-  if (going && publish_diffuse(&publication, session, name, tier, &mixing.mixing)) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, function_of(context)->name, &session->error);
-  }
+  done = done && publish_diffuse(&publication, &call->host->session, call->texts[0], call->texts[1],
+                                 &mixing.mixing);
+  if (done) result_answer(call->context, &publication.answer);
   markov_kernel_clear(&mixing.kernel);
   publish_clear(&publication);
+  return done;
 }
 
-static int functions_register(sqlite3 *db, struct host *host) {
-  static const struct scalar function = {"dp_mix", 3, 4, PRIVATE_FUNCTION, dp_mix};
-  return scalars_register(db, host, &function, 1);
-}
+static const struct function functions[] = {
+    {"dp_mix", 3, 4, TO_OWNER, 0, {"name", "tier", "kernel"}, dp_mix},
+    {0},
+};
 
 /* ---- the kinds ------------------------------------------------------------------------------- */
 
@@ -484,4 +478,4 @@ const struct room categories_room = {.mechanisms = category_mechanisms,
                                      .statistics = statistics,
                                      .statistic_count = sizeof statistics / sizeof *statistics,
                                      .resend = groups_resend,
-                                     .functions = functions_register};
+                                     .functions = functions};

@@ -255,7 +255,7 @@ static int make_release(struct running_call *reading, struct publication *public
   const struct aggregate *aggregate = binding->aggregate;
   struct host *host = binding->host;
   struct request request = {0};
-  if (!guard_enter(host->guard, aggregate->name, error)) return 0;
+  if (!guard_enter(host->guard, TO_OWNER, error)) return 0;
   if (host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   if (binding->arguments > aggregate->max_arguments)

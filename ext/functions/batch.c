@@ -265,18 +265,10 @@ static char *answers(const struct batch *batch) {
 }
 
 /* dp_batch(array) -> JSON [{"name", "outcome", "answer"}, ...], in the same order */
-static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  struct session *session = &host->session;
-  struct batch batch = {host, {host, 0, 0, 0}, 0};
-  const char *array = argument_text(context, argv[0], "array");
-  (void)argc;
-  if (!array) return;
-  if (host->collector.collecting) { /* the caller is itself inside the query of a dp_release() */
-    function_error(context, "a release cannot read from another release");
-    return;
-  }
-  int done = ledger_ready(session->ledger) && batch_items_read(&batch.items, array);
+static int dp_batch(struct call *call) {
+  struct session *session = &call->host->session;
+  struct batch batch = {call->host, {call->host, 0, 0, 0}, 0};
+  int done = batch_items_read(&batch.items, call->texts[0]);
   if (done) {
     size_t size = sizeof *batch.publications * ((size_t)batch.items.count + 1);
     batch.publications = sqlite3_malloc64(size);
@@ -284,15 +276,15 @@ static void dp_batch(sqlite3_context *context, int argc, sqlite3_value **argv) {
     done = (batch.publications || error_set_memory(&session->error)) && charge_all(&batch);
   }
   deferred_forget(session);
-  done = done && run_all(&batch);
-  end_with_text(context, done ? answers(&batch) : 0, &session->error);
+  done = done && run_all(&batch) && call_text(call, answers(&batch));
   for (int i = 0; batch.publications && i < batch.items.count; i++)
     publish_clear(&batch.publications[i]);
   sqlite3_free(batch.publications);
   batch_items_clear(&batch.items);
+  return done;
 }
 
-const struct scalar batch_functions[] = {
-    {"dp_batch", 1, 1, PRIVATE_FUNCTION, dp_batch},
+const struct function batch_functions[] = {
+    {"dp_batch", 1, 1, TO_OWNER, NOT_NESTED | LEDGER_OPEN, {"array"}, dp_batch},
     {0},
 };

@@ -30,11 +30,11 @@ int value_row(struct row_list *rows, const char *key, int component,
          row_real(rows, value->low) && row_real(rows, value->high) && row_text(rows, display);
 }
 
-int value_table_enter(struct host *host, const char *name, struct error *error) {
+int value_table_enter(struct host *host, enum use use, struct error *error) {
   if (host->collector.collecting)
     return error_set(error, "a release cannot read from another release");
   error_clear(&host->session.error);
-  return guard_enter(host->guard, name, error);
+  return guard_enter(host->guard, use, error);
 }
 
 int value_table_leave(struct host *host, int is_filled, struct error *error) {
@@ -46,13 +46,13 @@ int value_table_leave(struct host *host, int is_filled, struct error *error) {
 
 /* Fills a table with the rows that inside() adds. inside() runs in a transaction that reads, and
 ** may end it. The publication has its session. */
-static int fill_values(struct row_list *rows, struct host *host, const char *name,
-                       sqlite3_value *const *arguments, struct error *error,
+static int fill_values(struct row_list *rows, struct host *host, sqlite3_value *const *arguments,
+                       struct error *error,
                        int (*inside)(struct row_list *rows, struct publication *publication,
                                      sqlite3_value *const *arguments)) {
   struct ledger *ledger = host->session.ledger;
   struct publication publication = {.session = &host->session};
-  if (!value_table_enter(host, name, error)) return 0;
+  if (!value_table_enter(host, TO_ALL, error)) return 0;
   int filled = ledger_ready(ledger) && ledger_begin_reading(ledger) &&
                inside(rows, &publication, arguments) && !error_is_set(&host->session.error);
   ledger_rollback(ledger);
@@ -112,8 +112,6 @@ int published_find(struct publication *publication, sqlite3_value *name, sqlite3
 
 /* Reads the statistics inside a release: an average is computed from a noisy count, and a spread
 ** from a count and an average. */
-
-#define PARTS "dp_parts"
 
 struct part_rows {
   struct row_list *rows;
@@ -179,10 +177,10 @@ static int parts_inside(struct row_list *rows, struct publication *publication,
 
 static int parts_fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                       struct error *error) {
-  return fill_values(rows, context, PARTS, arguments, error, parts_inside);
+  return fill_values(rows, context, arguments, error, parts_inside);
 }
 
-const struct row_table part_table = {.name = PARTS,
+const struct row_table part_table = {.name = "dp_parts",
                                      .columns = SHOWN_COLUMNS
                                      ", statistic TEXT, release_asked HIDDEN, tier_asked HIDDEN",
                                      .count = SHOWN_COUNT + 1,
@@ -197,7 +195,6 @@ const struct row_table part_table = {.name = PARTS,
 
 /* Reads one of the cross tables of a release in the order of its keys. */
 
-#define TABLE           "dp_table"
 #define LEAST           2 /* the release and the tier; all other arguments are attributes */
 #define TABLE_ARGUMENTS (LEAST + WAYS_MAX_ATTRIBUTES)
 
@@ -315,11 +312,11 @@ static int cross_table_inside(struct row_list *rows, struct publication *publica
 
 static int cross_table_fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                             struct error *error) {
-  return fill_values(rows, context, TABLE, arguments, error, cross_table_inside);
+  return fill_values(rows, context, arguments, error, cross_table_inside);
 }
 
 const struct row_table cross_table_table = {
-    .name = TABLE,
+    .name = "dp_table",
     .columns = SHOWN_COLUMNS
     ", release_asked HIDDEN, tier_asked HIDDEN, a1 HIDDEN, a2 HIDDEN, a3 HIDDEN, a4 HIDDEN,"
     " a5 HIDDEN, a6 HIDDEN, a7 HIDDEN, a8 HIDDEN, a9 HIDDEN, a10 HIDDEN, a11 HIDDEN,"
@@ -333,8 +330,6 @@ const struct row_table cross_table_table = {
     .fill = cross_table_fill};
 
 /* ---- dp_span(release, tier, first, last) and dp_span(release, tier, n) ----------------------- */
-
-#define SPAN "dp_span"
 
 enum { RELEASE, TIER, FIRST, LAST, ARGUMENTS };
 
@@ -424,11 +419,11 @@ static int span_inside(struct row_list *rows, struct publication *publication,
 
 static int span_fill(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                      struct error *error) {
-  return fill_values(rows, context, SPAN, arguments, error, span_inside);
+  return fill_values(rows, context, arguments, error, span_inside);
 }
 
 const struct row_table span_table = {
-    .name = SPAN,
+    .name = "dp_span",
     .columns = SHOWN_COLUMNS ", release_asked HIDDEN, tier_asked HIDDEN, first HIDDEN, last HIDDEN",
     .count = SHOWN_COUNT,
     .first = SHOWN_COUNT,
@@ -533,10 +528,11 @@ static int interval_of(struct publication *publication, struct wanted *wanted, d
 }
 
 /* dp_interval(name, tier, key, confidence [, component]) -> JSON [low, high] */
-static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
+static int dp_interval(struct call *call) {
+  struct ledger *ledger = call->ledger;
+  const char *name = call->texts[0], *tier = call->texts[1];
+  sqlite3_value **argv = call->values;
+  int argc = call->count;
   int64_t index, number = 0;
   int is_index = whole_number(argv[2], &index);
   int is_text = argc == 4 && is_index && sqlite3_value_type(argv[2]) == SQLITE_TEXT;
@@ -548,18 +544,15 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
   int is_number = is_index && type != SQLITE_TEXT;
   const char *key = is_number || type == SQLITE_NULL ? "" : plain_text(argv[2]);
   double confidence, low = 0, high = 0;
-  if (!tier || !argument_number(context, argv[3], &confidence_domain, &confidence)) return;
-  if (!key) {
-    function_error(context, "key must be a text, the number of a component, or NULL%s",
-                   not_a(argv[2], SQLITE_TEXT));
-    return;
-  }
-  if (argc > 4 && (!*key || !is_component)) {
-    function_error(context, "component must be the number of a component, after the text of a key");
-    return;
-  }
+  if (!domain_check(argv[3], &confidence_domain, &confidence, call->error)) return 0;
+  if (!key)
+    return error_set(call->error, "key must be a text, the number of a component, or NULL%s",
+                     not_a(argv[2], SQLITE_TEXT));
+  if (argc > 4 && (!*key || !is_component))
+    return error_set(call->error,
+                     "component must be the number of a component, after the text of a key");
   if (ledger_ready(ledger) && ledger_begin_reading(ledger)) {
-    struct publication publication = {.session = &host_of(context)->session};
+    struct publication publication = {.session = &call->host->session};
     struct wanted wanted = {name, tier, key, component, is_text, confidence};
     if (publication_open(&publication, tier, name)) {
       interval_of(&publication, &wanted, &low, &high);
@@ -569,11 +562,10 @@ static void dp_interval(sqlite3_context *context, int argc, sqlite3_value **argv
     ledger_rollback(ledger);
     publish_clear(&publication);
   }
-  end_with_text(context, sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high)),
-                ledger_error(ledger));
+  return call_text(call, sqlite3_mprintf("[%s,%s]", NUMBER_TEXT(low), NUMBER_TEXT(high)));
 }
 
-const struct scalar figure_functions[] = {
-    {"dp_interval", 4, 5, PRIVATE_FUNCTION, dp_interval},
+const struct function figure_functions[] = {
+    {"dp_interval", 4, 5, TO_OWNER, 0, {"name", "tier"}, dp_interval},
     {0},
 };

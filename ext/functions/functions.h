@@ -22,7 +22,9 @@ struct host {
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens the ledger */
   int (*register_tables)(sqlite3 *db, struct host *host);
-  struct guard *guard; /* set by dp_guard(); null: the connection is the owner's */
+  struct guard *guard;              /* set by dp_guard(); null: the connection is the owner's */
+  const struct function *lists[12]; /* of functions_register() */
+  int list_count;
 };
 
 /* Makes a host with one reference. Returns null when out of memory. `register_tables` registers the
@@ -47,21 +49,57 @@ void host_release_pointer(void *host);
 ** budget. */
 #define PRIVATE_FUNCTION (SQLITE_UTF8 | SQLITE_DIRECTONLY)
 
-/* Registers `count` scalars for a host. Returns an SQLite result code. */
-int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table, int count);
+/* What the members of a tier may do with a function or table on a guarded connection (guard.c). */
+enum use { TO_OWNER, TO_ASK, TO_ALL };
 
-/* Returns the host of the scalar that is running. */
-struct host *host_of(sqlite3_context *context);
+/* What a function needs before it runs. */
+enum {
+  LEDGER_OPEN = 1, /* the ledger is open */
+  NOT_NESTED = 2,  /* the question of a release does not call it */
+};
+
+#define CALL_TEXTS 3
+
+/* A call of a function that needs the ledger. */
+struct call {
+  sqlite3_context *context;
+  struct host *host;
+  struct ledger *ledger;
+  struct error *error; /* of the host's session, and therefore of the ledger and its JSON parser */
+  int count;           /* of arguments */
+  sqlite3_value **values;
+  const char *texts[CALL_TEXTS]; /* the first arguments, if the function names them; null: none */
+};
+
+/* The descriptor of such a function. A function without a name ends a list. */
+struct function {
+  const char *name;
+  int least, most; /* the numbers of arguments, or -1 twice: any number */
+  enum use use;
+  int needs; /* the flags above */
+  /* The names of the first arguments, which must be texts that are not empty if they are given. */
+  const char *texts[CALL_TEXTS];
+  /* Sets the result, which is the first argument otherwise. Returns 1, or 0 with call->error. */
+  int (*run)(struct call *call);
+};
+
+/* Registers a list of functions for a host. Returns an SQLite result code. */
+int functions_register(sqlite3 *db, struct host *host, const struct function *functions);
+
+/* Sets a text, which it takes over, as the result. Returns 1, or 0 with the error set if the text
+** is null: out of memory. */
+int call_text(struct call *call, char *text);
 
 struct answer;
 
 /* Sets the answer of a publication as the result of the running function. */
 void result_answer(sqlite3_context *context, const struct answer *answer);
 
-/* The scalars and tables of the files. A scalar without a name ends a list. */
-extern const struct scalar ledger_functions[], policy_functions[], guard_functions[],
+/* The functions and tables of the files. */
+extern const struct function ledger_functions[], policy_functions[], guard_functions[],
     batch_functions[], plan_functions[], release_functions[], partial_functions[],
-    reporting_functions[], figure_functions[], version_function;
+    reporting_functions[], figure_functions[];
+extern const struct scalar version_function;
 extern const struct row_table answer_table, column_table, cross_table_table, part_table, span_table,
     policy_plan_table;
 

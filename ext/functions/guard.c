@@ -80,16 +80,15 @@ static int is_in(const char *const *list, int count, const char *name) {
   return 0;
 }
 
-static int function_admitted(const struct guard *guard, const char *name) {
+static int function_admitted(const struct host *host, const char *name) {
   if (is_in(planning, COUNT(planning), name)) return 1;
   /* guard_enter() checks the others when they run, because its error can say what is allowed. */
-  return guard_knows(name) || function_is_allowed(&guard->functions, name);
+  return host_has(host, name) || function_is_allowed(&host->guard->functions, name);
 }
 
 /* The second line (internal.h). What is secret is out of reach without it. */
 static int authorize(void *context, int action, const char *first, const char *second,
                      const char *schema, const char *inner) {
-  const struct guard *guard = context;
   int admitted = 0;
   (void)schema;
   (void)inner;
@@ -103,7 +102,7 @@ static int authorize(void *context, int action, const char *first, const char *s
     ** the file. The charge of a question stays after a ROLLBACK, as without a guard. */
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
-    admitted = second && function_admitted(guard, second);
+    admitted = second && function_admitted(context, second);
   } else if (action == SQLITE_READ) {
     /* main contains only public tables, so only some pragmas are refused. */
     admitted = first && (sqlite3_strnicmp(first, "pragma_", 7) != 0 ||
@@ -310,8 +309,9 @@ static int register_absent(sqlite3 *db, const struct guard *guard,
 
 /* Registers the tables of a guarded connection besides the public tables. A table of this extension
 ** takes the place of an absent one of the same name. */
-static int register_tables(sqlite3 *db, struct host *host, const struct ledger_policy *policy) {
+static int register_tables(struct host *host, const struct ledger_policy *policy) {
   static char each[] = "json_each", tree[] = "json_tree";
+  sqlite3 *db = host->collector.db;
   int rc = register_absent(db, host->guard, policy);
   if (rc == SQLITE_OK) rc = host->register_tables(db, host);
   if (rc == SQLITE_OK) rc = sqlite3_create_module_v2(db, each, &json_module, each, 0);
@@ -443,9 +443,10 @@ struct guard_facts {
 /* Sets the guard of a connection, until the connection is closed. Returns the guard, or null with
 ** the error set and the connection as it was. The connection has no virtual tables then except for
 ** the public tables. */
-static struct guard *set(sqlite3 *db, struct ledger *ledger, const char *tier,
-                         const struct guard_facts *facts, struct error *error) {
-  sqlite3 *file = 0;
+static struct guard *set(struct host *host, const char *tier, const struct guard_facts *facts,
+                         struct error *error) {
+  struct ledger *ledger = host->session.ledger;
+  sqlite3 *db = host->collector.db, *file = 0;
   if (!check_library(error) || !check_idle(db, error) || !check_file(db, error)) return 0;
   struct guard *guard = make(ledger, tier, &facts->grant, error);
   int going = guard != 0;
@@ -467,7 +468,7 @@ static struct guard *set(sqlite3 *db, struct ledger *ledger, const char *tier,
   sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
   sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, (int *)0);
   /* Statements are then compiled again. */
-  sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, guard);
+  sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, host);
   ledger_use_database(ledger, guard->reader->db);
   return guard;
 }
@@ -495,15 +496,14 @@ static int guard_connection(struct host *host, const char *tier, const char *ask
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
   struct guard_facts facts = {.tier_count = 0};
-  sqlite3 *db = host->collector.db;
   int going = read_facts(&facts, ledger, tier, ask);
   if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
-    host->guard = set(db, ledger, tier, &facts, error);
+    host->guard = set(host, tier, &facts, error);
   if (!host->guard) {
     ledger_guest(ledger, 0);
     ledger_use_grant(ledger, 0);
     going = 0;
-  } else if (register_tables(db, host, &facts.policy) != SQLITE_OK) {
+  } else if (register_tables(host, &facts.policy) != SQLITE_OK) {
     going = error_set_memory(error); /* the connection is guarded, but lacks some tables */
   }
   ledger_policy_free(&facts.policy);
@@ -525,21 +525,17 @@ static int check_same(const struct guard *guard, const char *tier, const char *a
 }
 
 /* dp_guard(tier [, options]) -> the tier. The connection stays guarded until it is closed. */
-static void dp_guard(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  struct error *error = &host->session.error;
+static int dp_guard(struct call *call) {
+  struct host *host = call->host;
+  const char *tier = call->texts[0];
   char *ask = 0;
   const struct setting settings[] = {
       {"ask", SETTING_TEXT, &ask, "must be the name of a grant", 0, 0}, {0}};
-  const char *tier = argument_text(context, argv[0], "tier"), *options;
-  error_clear(error);
-  if (!tier || !argument_optional(context, argc, argv, 1, "options", &options)) return;
-  int going = settings_read(settings, ledger_json(host->session.ledger), options);
-  if (going)
-    going =
-        host->guard ? check_same(host->guard, tier, ask, error) : guard_connection(host, tier, ask);
-  end_with_value(context, going, argv[0], error);
+  int going = call_settings(call, 1, settings) &&
+              (host->guard ? check_same(host->guard, tier, ask, call->error)
+                           : guard_connection(host, tier, ask));
   sqlite3_free(ask);
+  return going;
 }
 
 /* ---- dp_grant -------------------------------------------------------------------------------- */
@@ -561,14 +557,17 @@ static int take_size(sqlite3_value *value, struct ledger_grant *grant, struct er
 
 /* dp_grant(name, tier, share [, options]) -> the name. The grant reserves its part at the tier, at
 ** every tier inside it, and at the tiers of `diffuse`. A repeated call changes nothing. */
-static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
+static int dp_grant(struct call *call) {
   static const struct domain pad_domain = {"pad_ms", 1, GRANT_MOST_PAD, 0, 0},
                              seconds_domain = {"seconds", 0, 86400, 1, 0},
                              steps_domain = {"steps", 1000, 1e12, 0, 0},
                              bytes_domain = {"bytes", 1e6, 1e12, 0, 0};
-  struct ledger *ledger = host_of(context)->session.ledger;
-  struct error *error = ledger_error(ledger);
-  struct ledger_grant grant = {.seconds = 10, .steps = 10000, .bytes = 16 << 20};
+  struct ledger *ledger = call->ledger;
+  struct ledger_grant grant = {.name = (char *)call->texts[0],
+                               .tier = (char *)call->texts[1],
+                               .seconds = 10,
+                               .steps = 10000,
+                               .bytes = 16 << 20};
   double pad = 500;
   char *diffuse = 0, **outward = 0;
   int count = 0;
@@ -579,29 +578,24 @@ static void dp_grant(sqlite3_context *context, int argc, sqlite3_value **argv) {
       {"seconds", SETTING_NUMBER, &grant.seconds, 0, 0, &seconds_domain},
       {"steps", SETTING_WHOLE, &grant.steps, 0, 0, &steps_domain},
       {0}};
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0, *options;
-  if (!tier || !argument_optional(context, argc, argv, 3, "options", &options)) return;
-  int going =
-      take_size(argv[2], &grant, error) && settings_read(settings, ledger_json(ledger), options);
+  int going = take_size(call->values[2], &grant, call->error) && call_settings(call, 3, settings);
   if (going && diffuse) {
     outward = json_list(ledger_json(ledger), diffuse, "diffuse " TIERS, &count);
-    going = count > 0 || error_set(error, "diffuse " TIERS);
-    if (going && !(grant.diffuse = json_texts(outward, count))) going = error_set_memory(error);
+    going = count > 0 || error_set(call->error, "diffuse " TIERS);
+    if (going && !(grant.diffuse = json_texts(outward, count)))
+      going = error_set_memory(call->error);
   }
-  grant.name = (char *)name;
-  grant.tier = (char *)tier;
   grant.pad_ms = (int)pad;
   going = going && ledger_ready(ledger) &&
           ledger_grant_create(ledger, &grant, (const char *const *)outward, count);
-  end_with_value(context, going, argv[0], error);
   sqlite3_free(diffuse);
   sqlite3_free(grant.diffuse);
   json_list_free(outward);
+  return going;
 }
 
-const struct scalar guard_functions[] = {
-    {"dp_guard", 1, 2, PRIVATE_FUNCTION, dp_guard},
-    {"dp_grant", 3, 4, PRIVATE_FUNCTION, dp_grant},
+const struct function guard_functions[] = {
+    {"dp_guard", 1, 2, TO_ALL, 0, {"tier"}, dp_guard},
+    {"dp_grant", 3, 4, TO_OWNER, 0, {"name", "tier"}, dp_grant},
     {0},
 };

@@ -83,56 +83,8 @@ void guard_free(struct guard *guard) {
   sqlite3_free(guard);
 }
 
-/* What the members of a tier may do with the functions and tables that need the ledger. */
-enum use { TO_ALL, TO_ASK, TO_OWNER };
-static const struct {
-  const char *name;
-  enum use use;
-} of_ledger[] = {{"dp_answer", TO_ASK},
-                 {"dp_batch", TO_OWNER},
-                 {"dp_certificate", TO_ALL},
-                 {"dp_clipping", TO_ALL},
-                 {"dp_diffuse", TO_OWNER},
-                 {"dp_discard", TO_OWNER},
-                 {"dp_export", TO_OWNER},
-                 {"dp_report", TO_ALL},
-                 {"dp_drop_tier", TO_OWNER},
-                 {"dp_exposure", TO_OWNER},
-                 {"dp_grant", TO_OWNER},
-                 {"dp_guard", TO_ALL},
-                 {"dp_init", TO_OWNER},
-                 {"dp_interval", TO_OWNER},
-                 {"dp_mix", TO_OWNER},
-                 {"dp_plan", TO_ASK},
-                 {"dp_predict", TO_OWNER},
-                 {"dp_protect", TO_OWNER},
-                 {"dp_public", TO_OWNER},
-                 {"dp_release", TO_ASK},
-                 {"dp_sgd_profile", TO_OWNER},
-                 {"dp_append", TO_OWNER},
-                 {"dp_span", TO_ALL},
-                 {"dp_table", TO_ALL},
-                 {"dp_parts", TO_ALL},
-                 {"dp_tier", TO_OWNER},
-                 {"dp_verify", TO_OWNER},
-                 {"dp_within", TO_OWNER},
-                 {0, TO_OWNER}};
-
-/* Returns the place of a function or table in the list, or that of its end. */
-static int place_of(const char *name) {
-  int place = 0;
-  while (of_ledger[place].name && sqlite3_stricmp(of_ledger[place].name, name) != 0) place++;
-  return place;
-}
-
-int guard_knows(const char *name) {
-  return of_ledger[place_of(name)].name != 0;
-}
-
-int guard_enter(struct guard *guard, const char *name, struct error *error) {
+int guard_enter(struct guard *guard, enum use use, struct error *error) {
   if (!guard) return 1;
-  int place = name ? place_of(name) : 0;
-  enum use use = !name ? TO_ALL : of_ledger[place].name ? of_ledger[place].use : TO_OWNER;
   if (use == TO_OWNER || (use == TO_ASK && !guard->grant))
     return error_set(error,
                      "this connection is guarded for tier '%s' and may not use it (allowed: SELECT "
@@ -159,10 +111,9 @@ void guard_leave(struct guard *guard) {
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The user data of a registered scalar: the descriptor of the scalar, and a counted reference to
-** the host. */
+/* The user data of a registered function: its descriptor, and a counted reference to the host. */
 struct binding {
-  struct scalar scalar;
+  const struct function *function;
   struct host *host;
 };
 
@@ -172,27 +123,44 @@ static void binding_free(void *pointer) {
   sqlite3_free(binding);
 }
 
-/* Calls a function that needs the ledger, if the guard of the connection admits it. */
-static void call_guarded(sqlite3_context *context, int argc, sqlite3_value **argv) {
+/* Does what the descriptor asks for before the function runs, and runs it. */
+static int run(struct call *call, const struct function *function) {
+  error_clear(call->error);
+  for (int i = 0; i < CALL_TEXTS && function->texts[i] && i < call->count; i++)
+    if (!(call->texts[i] = text_check(call->values[i], function->texts[i], call->error))) return 0;
+  if (function->needs & NOT_NESTED && call->host->collector.collecting)
+    return error_set(call->error, "a release cannot read from another release");
+  if (function->needs & LEDGER_OPEN && !ledger_ready(call->ledger)) return 0;
+  if (call->count) sqlite3_result_value(call->context, call->values[0]);
+  return function->run(call) && !error_is_set(call->error);
+}
+
+/* Calls a function if the guard of the connection admits it. */
+static void call_guarded(sqlite3_context *context, int count, sqlite3_value **values) {
   const struct binding *binding = sqlite3_user_data(context);
-  struct guard *guard = binding->host->guard; /* a copy: dp_guard() changes host->guard */
-  struct error error = {0};
-  if (!guard_enter(guard, binding->scalar.name, &error)) {
-    fail_call(context, binding->scalar.name, &error);
+  const struct function *function = binding->function;
+  struct host *host = binding->host;
+  struct guard *guard = host->guard; /* a copy: dp_guard() changes host->guard */
+  struct call call = {context, host, host->session.ledger, &host->session.error, count,
+                      values,  {0}};
+  struct error refusal = {0};
+  if (!guard_enter(guard, function->use, &refusal)) {
+    fail_call(context, function->name, &refusal);
     return;
   }
-  binding->scalar.call(context, argc, argv);
+  if (!run(&call, function)) fail_call(context, function->name, call.error);
   guard_leave(guard);
 }
 
-int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table, int count) {
-  for (int i = 0; i < count; i++) {
-    for (int arity = table[i].min_arguments; arity <= table[i].max_arguments; arity++) {
+int functions_register(sqlite3 *db, struct host *host, const struct function *functions) {
+  host->lists[host->list_count++] = functions;
+  for (const struct function *function = functions; function->name; function++) {
+    for (int arity = function->least; arity <= function->most; arity++) {
       struct binding *binding = sqlite3_malloc(sizeof *binding);
       if (!binding) return SQLITE_NOMEM;
-      *binding = (struct binding){table[i], host_retain(host)};
+      *binding = (struct binding){function, host_retain(host)};
       /* If the registration fails, SQLite calls binding_free(). */
-      int rc = sqlite3_create_function_v2(db, table[i].name, arity, table[i].flags, binding,
+      int rc = sqlite3_create_function_v2(db, function->name, arity, PRIVATE_FUNCTION, binding,
                                           call_guarded, 0, 0, binding_free);
       if (rc != SQLITE_OK) return rc;
     }
@@ -200,14 +168,25 @@ int scalars_register(sqlite3 *db, struct host *host, const struct scalar *table,
   return SQLITE_OK;
 }
 
-struct host *host_of(sqlite3_context *context) {
-  return ((const struct binding *)sqlite3_user_data(context))->host;
+int host_has(const struct host *host, const char *name) {
+  for (int i = 0; i < host->list_count; i++)
+    for (const struct function *function = host->lists[i]; function->name; function++)
+      if (sqlite3_stricmp(function->name, name) == 0) return 1;
+  return 0;
+}
+
+int call_text(struct call *call, char *text) {
+  if (!text) return error_set_memory(call->error);
+  sqlite3_result_text(call->context, text, -1, sqlite3_free);
+  return 1;
 }
 
 void result_answer(sqlite3_context *context, const struct answer *answer) {
   if (answer->json) {
     sqlite3_result_text(context, answer->json, -1, SQLITE_TRANSIENT);
-  } else if (!answer->is_null) { /* otherwise the result stays NULL */
+  } else if (answer->is_null) {
+    sqlite3_result_null(context);
+  } else {
     sqlite3_result_double(context, answer->number);
   }
 }
@@ -259,13 +238,11 @@ static int take_setting(void *context, const char *key, const char *type, sqlite
 
 int settings_read(const struct setting *settings, struct json *json, const char *object) {
   struct settings context = {settings, json->error};
-  return !object || json_members(json, object, take_setting, &context);
+  return json_members(json, object, take_setting, &context);
 }
 
-int argument_optional(sqlite3_context *context, int argc, sqlite3_value **argv, int index,
-                      const char *name, const char **text) {
-  *text = 0;
-  if (index >= argc || sqlite3_value_type(argv[index]) == SQLITE_NULL) return 1;
-  *text = argument_text(context, argv[index], name);
-  return *text != 0;
+int call_settings(struct call *call, int index, const struct setting *settings) {
+  if (index >= call->count || sqlite3_value_type(call->values[index]) == SQLITE_NULL) return 1;
+  const char *options = text_check(call->values[index], "options", call->error);
+  return options && settings_read(settings, ledger_json(call->ledger), options);
 }

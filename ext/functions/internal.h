@@ -22,14 +22,12 @@ struct setting {
   const struct domain *domain; /* of a number */
 };
 
-/* Sets the places of the members that the object has. `object` may be null: there are no options.
-** Returns 1, or 0 with the parser's error set. The caller frees the texts in both cases. */
+/* Sets the places of the members that the object has. Returns 1, or 0 with the parser's error set.
+** The caller frees the texts in both cases. */
 int settings_read(const struct setting *settings, struct json *json, const char *object);
 
-/* Sets *text to the text of an argument that may be missing or NULL (null then). Returns 1, or 0
-** after failing the running scalar. */
-int argument_optional(sqlite3_context *context, int argc, sqlite3_value **argv, int index,
-                      const char *name, const char **text);
+/* Does the same with an argument of a call, which may be missing or NULL. */
+int call_settings(struct call *call, int index, const struct setting *settings);
 
 /* ---- making a release (releases.c) ----------------------------------------------------------- */
 
@@ -78,7 +76,7 @@ int value_row(struct row_list *rows, const char *key, int component,
 /* Begins and ends the reading of a table. value_table_enter() refuses the reading while a release
 ** reads rows, and to guests who may not use the table. value_table_leave() hands on the error of
 ** the host's session if the reading has failed, and returns whether it succeeded. */
-int value_table_enter(struct host *host, const char *name, struct error *error);
+int value_table_enter(struct host *host, enum use use, struct error *error);
 int value_table_leave(struct host *host, int is_filled, struct error *error);
 
 /* Opens the publication of a release that is published at a tier, as far as the audience of the
@@ -148,15 +146,13 @@ struct guard {
 
 void guard_free(struct guard *guard);
 
-/* Returns whether guard_enter() decides about a function when the function runs. */
-int guard_knows(const char *name);
+/* Returns whether functions_register() has registered a function of this name. */
+int host_has(const struct host *host, const char *name);
 
-/* Call guard_enter() with the name of a function of this extension (or of dp_answer) when the
-** function starts to run, and with a null name when a statement starts to read a table of the
-** ledger. Returns 0 with an error if the members of the tier may not use the function. If the
-** result is 1, call guard_leave() when the function or the reading ends. A null guard admits
-** everything. */
-int guard_enter(struct guard *guard, const char *name, struct error *error);
+/* Call guard_enter() when a function of this extension starts to run, and when a statement starts to
+** read a table. Returns 0 with an error if the members of the tier may not use it. If the result is
+** 1, call guard_leave() when the function or the reading ends. A null guard admits everything. */
+int guard_enter(struct guard *guard, enum use use, struct error *error);
 void guard_leave(struct guard *guard);
 
 /* ---- the public tables of a guarded connection (public_tables.c) ----------------------------- */

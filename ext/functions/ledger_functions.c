@@ -25,11 +25,10 @@ SQLITE_EXTENSION_INIT3
 /* ---- dp_init --------------------------------------------------------------------------------- */
 
 /* dp_init([options]) -> the path of the ledger, which is made if there is none */
-static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
+static int dp_init(struct call *call) {
   static const char not_empty[] = "must be a text that is not empty";
   static const char *const protected[] = {"unit", "row", 0};
   static const char *const adjacencies[] = {"add-remove", "replace", 0};
-  struct ledger *ledger = host_of(context)->session.ledger;
   char *path = 0, *unit = 0;
   int protects = 0, adjacency = 0;
   const struct setting settings[] = {
@@ -39,17 +38,13 @@ static void dp_init(sqlite3_context *context, int argc, sqlite3_value **argv) {
       {"adjacency", SETTING_CHOICE, &adjacency, "must be 'add-remove' or 'replace'", adjacencies,
        0},
       {0}};
-  const char *options;
-  if (!argument_optional(context, argc, argv, 0, "options", &options)) return;
-  int read = settings_read(settings, ledger_json(ledger), options);
+  int read = call_settings(call, 0, settings);
   struct ledger_terms terms = {path, unit, protects, adjacency};
-  if (read && ledger_create(ledger, &terms)) {
-    sqlite3_result_text(context, ledger_path(ledger), -1, SQLITE_TRANSIENT);
-  } else {
-    fail_call(context, function_of(context)->name, ledger_error(ledger));
-  }
+  int made = read && ledger_create(call->ledger, &terms);
+  if (made) sqlite3_result_text(call->context, ledger_path(call->ledger), -1, SQLITE_TRANSIENT);
   sqlite3_free(path);
   sqlite3_free(unit);
+  return made;
 }
 
 /* ---- dp_tier --------------------------------------------------------------------------------- */
@@ -140,56 +135,41 @@ static int tier_read(struct tier_terms *terms, struct json *json, int argc, sqli
 
 /* dp_tier(name, rate, epsilon, delta [, accountant or options [, delta_keys]]) -> the name. The new
 ** tier is charged at once for the earlier releases that it sees. */
-static void dp_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  struct tier_terms terms = {.tier = {.name = (char *)name, .accountant = accountant_find(0)},
-                             .error = ledger_error(ledger)};
-  if (!name) return;
-  error_clear(terms.error);
-  int made = tier_read(&terms, ledger_json(ledger), argc, argv) && ledger_ready(ledger) &&
-             ledger_tier_create(ledger, &terms.tier);
-  end_with_value(context, made, argv[0], terms.error);
+static int dp_tier(struct call *call) {
+  struct tier_terms terms = {
+      .tier = {.name = (char *)call->texts[0], .accountant = accountant_find(0)},
+      .error = call->error};
+  int made = tier_read(&terms, ledger_json(call->ledger), call->count, call->values) &&
+             ledger_ready(call->ledger) && ledger_tier_create(call->ledger, &terms.tier);
   sqlite3_free(terms.tier.period);
+  return made;
 }
 
 /* dp_drop_tier(name) -> the name */
-static void dp_drop_tier(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  (void)argc;
-  if (!name) return;
-  end_with_value(context, ledger_ready(ledger) && ledger_tier_drop(ledger, name), argv[0],
-                 ledger_error(ledger));
+static int dp_drop_tier(struct call *call) {
+  return ledger_tier_drop(call->ledger, call->texts[0]);
 }
 
 /* ---- dp_verify, dp_certificate, dp_version --------------------------------------------------- */
 
 /* dp_verify() -> 'ok' or the first discrepancy */
-static void dp_verify(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  (void)argv;
-  struct ledger *ledger = host_of(context)->session.ledger;
+static int dp_verify(struct call *call) {
   char *found = 0;
-  if (ledger_ready(ledger) && ledger_begin_copy(ledger))
-    found = session_verify(&host_of(context)->session);
-  ledger_rollback(ledger);
-  end_with_text(context, found, ledger_error(ledger));
+  if (ledger_begin_copy(call->ledger)) found = session_verify(&call->host->session);
+  ledger_rollback(call->ledger);
+  return call_text(call, found);
 }
 
 /* dp_certificate() -> JSON, a report for an auditor */
-static void dp_certificate(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  (void)argv;
-  struct ledger *ledger = host_of(context)->session.ledger;
+static int dp_certificate(struct call *call) {
+  struct ledger *ledger = call->ledger;
   char *verified = 0, *certificate = 0;
-  if (ledger_ready(ledger) && ledger_begin_copy(ledger))
-    verified = session_verify(&host_of(context)->session);
+  if (ledger_begin_copy(ledger)) verified = session_verify(&call->host->session);
   if (verified && (strcmp(verified, "ok") != 0 || ledger_enter_periods(ledger)))
     certificate = ledger_certificate(ledger, verified, mechanism_describe);
   sqlite3_free(verified);
   ledger_rollback(ledger);
-  end_with_text(context, certificate, ledger_error(ledger));
+  return call_text(call, certificate);
 }
 
 /* dp_version() -> TEXT */
@@ -242,16 +222,13 @@ static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, in
 
 /* dp_exposure(tiers [, release]) -> JSON. Reads the ledger's file and no copy of it: it reads a
 ** small part of the file, which takes less time than to copy the file. */
-static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *list = argument_text(context, argv[0], "tiers");
-  const char *release = list && argc > 1 ? argument_text(context, argv[1], "release") : 0;
+static int dp_exposure(struct call *call) {
+  struct ledger *ledger = call->ledger;
+  const char *list = call->texts[0], *release = call->texts[1];
   struct ledger_tier *tiers = 0;
   int count = 0, *chosen = 0;
   char *json = 0;
-  if (!list || (argc > 1 && !release)) return;
-  if (ledger_ready(ledger) && ledger_begin_reading(ledger) &&
-      (release || ledger_read_periods(ledger))) {
+  if (ledger_begin_reading(ledger) && (release || ledger_read_periods(ledger))) {
     if (ledger_tiers(ledger, &tiers, &count)) {
       chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
       int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
@@ -263,7 +240,7 @@ static void dp_exposure(sqlite3_context *context, int argc, sqlite3_value **argv
   }
   ledger_tiers_free(tiers, count);
   sqlite3_free(chosen);
-  end_with_text(context, json, ledger_error(ledger));
+  return call_text(call, json);
 }
 
 /* ---- the tables of the ledger ---------------------------------------------------------------- */
@@ -301,7 +278,7 @@ static int fill(struct row_list *rows, void *context, sqlite3_value *const *argu
   if (is_mixed && runs_hidden_in(table->host->collector.db))
     return error_set(error, "row values with IN must have the types of the columns here (use "
                             "EXISTS)");
-  if (!guard_enter(guard, 0, error)) return 0;
+  if (!guard_enter(guard, TO_ALL, error)) return 0;
   int read = ledger_ready(ledger) && ledger_begin_reading(table->host->session.ledger) &&
              (!table->source->by_period || ledger_read_periods(ledger)) &&
              ledger_table_read(ledger, table->source, wanted, values, count, take_row, rows);
@@ -338,14 +315,14 @@ int ledger_tables_register(sqlite3 *db, struct host *host) {
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-const struct scalar ledger_functions[] = {
-    {"dp_init", 0, 1, PRIVATE_FUNCTION, dp_init},
-    {"dp_tier", 4, 6, PRIVATE_FUNCTION, dp_tier},
-    {"dp_drop_tier", 1, 1, PRIVATE_FUNCTION, dp_drop_tier},
-    {"dp_verify", 0, 0, PRIVATE_FUNCTION, dp_verify},
-    {"dp_certificate", 0, 0, PRIVATE_FUNCTION, dp_certificate},
-    {"dp_exposure", 1, 2, PRIVATE_FUNCTION, dp_exposure},
+const struct function ledger_functions[] = {
+    {"dp_init", 0, 1, TO_OWNER, 0, {0}, dp_init},
+    {"dp_tier", 4, 6, TO_OWNER, 0, {"name"}, dp_tier},
+    {"dp_drop_tier", 1, 1, TO_OWNER, LEDGER_OPEN, {"name"}, dp_drop_tier},
+    {"dp_verify", 0, 0, TO_OWNER, LEDGER_OPEN, {0}, dp_verify},
+    {"dp_certificate", 0, 0, TO_ALL, LEDGER_OPEN, {0}, dp_certificate},
+    {"dp_exposure", 1, 2, TO_OWNER, LEDGER_OPEN, {"tiers", "release"}, dp_exposure},
     {0},
 };
 
-const struct scalar version_function = {"dp_version", 0, 0, PURE, dp_version};
+const struct scalar version_function = {"dp_version", 0, 0, dp_version};

@@ -761,23 +761,17 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
 
 /* dp_plan(tier, kind, clip [, options]) and dp_plan(array) -> JSON. Members of a tier see neither
 ** inner tiers nor releases_left. The plans of an array follow each other in one transaction. */
-static void dp_plan(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  const char *array = 0;
-  if (argc == 1 && !(array = argument_text(context, argv[0], "array"))) return;
-  if (!ledger_ready(host->session.ledger)) {
-    function_error(context, "%s", error_text(ledger_error(host->session.ledger)));
-    return;
-  }
+static int dp_plan(struct call *call) {
   sqlite3_str *json = sqlite3_str_new(0);
-  struct error *error = &host->session.error;
-  int planned = array ? plan_array(host, array, json) : plan_call(host, argc, argv, json, error);
-  assert(planned || error_is_set(error));
-  end_with_text(context, sqlite3_str_finish(json), error);
+  int planned = call->texts[0]
+                    ? plan_array(call->host, call->texts[0], json)
+                    : plan_call(call->host, call->count, call->values, json, call->error);
+  assert(planned || error_is_set(call->error));
+  return call_text(call, sqlite3_str_finish(json));
 }
 
-const struct scalar plan_functions[] = {
-    {"dp_plan", 1, 1, PRIVATE_FUNCTION, dp_plan},
-    {"dp_plan", 3, 4, PRIVATE_FUNCTION, dp_plan},
+const struct function plan_functions[] = {
+    {"dp_plan", 1, 1, TO_ASK, LEDGER_OPEN, {"array"}, dp_plan},
+    {"dp_plan", 3, 4, TO_ASK, LEDGER_OPEN, {0}, dp_plan},
     {0},
 };

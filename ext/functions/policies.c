@@ -241,40 +241,36 @@ static int declare(struct host *host, struct ledger_declaration *asked, int coun
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* dp_protect(table [, column [, parent]]) -> the table */
-static void dp_protect(sqlite3_context *context, int argc, sqlite3_value **argv) {
+static int dp_protect(struct call *call) {
   static const char *const parameters[] = {"table", "column", "parent"};
   const char *texts[3] = {0};
-  if (argc > 1 && sqlite3_value_type(argv[1]) == SQLITE_TEXT && !sqlite3_value_bytes(argv[1])) {
-    function_error(context, "column is empty (if R has written names of rows into a column without "
-                            "a name, rename it: ALTER TABLE … RENAME COLUMN \"\" TO id)");
-    return;
-  }
-  for (int i = 0; i < argc; i++)
-    if (!(texts[i] = argument_text(context, argv[i], parameters[i]))) return;
+  if (call->count > 1 && sqlite3_value_type(call->values[1]) == SQLITE_TEXT &&
+      !sqlite3_value_bytes(call->values[1]))
+    return error_set(call->error,
+                     "column is empty (if R has written names of rows into a column without "
+                     "a name, rename it: ALTER TABLE … RENAME COLUMN \"\" TO id)");
+  for (int i = 0; i < call->count; i++)
+    if (!(texts[i] = text_check(call->values[i], parameters[i], call->error))) return 0;
   struct ledger_declaration asked = {.table = (char *)texts[0],
                                      .role = POLICY_PROTECTED,
                                      .unit_column = (char *)texts[1],
                                      .parent = (char *)texts[2]};
-  struct error *error = &host_of(context)->session.error;
-  end_with_value(context, declare(host_of(context), &asked, 1, error), argv[0], error);
+  return declare(call->host, &asked, 1, call->error);
 }
 
 #define MOST_TABLES 100
 
 /* dp_public(table [, table ...]) -> the first table */
-static void dp_public(sqlite3_context *context, int argc, sqlite3_value **argv) {
+static int dp_public(struct call *call) {
   struct ledger_declaration asked[MOST_TABLES];
-  if (argc < 1 || argc > MOST_TABLES) {
-    function_error(context, "give the names of 1 to %d tables", MOST_TABLES);
-    return;
-  }
-  for (int i = 0; i < argc; i++) {
-    const char *table = argument_text(context, argv[i], "table");
-    if (!table) return;
+  if (call->count < 1 || call->count > MOST_TABLES)
+    return error_set(call->error, "give the names of 1 to %d tables", MOST_TABLES);
+  for (int i = 0; i < call->count; i++) {
+    const char *table = text_check(call->values[i], "table", call->error);
+    if (!table) return 0;
     asked[i] = (struct ledger_declaration){.table = (char *)table, .role = POLICY_PUBLIC};
   }
-  struct error *error = &host_of(context)->session.error;
-  end_with_value(context, declare(host_of(context), asked, argc, error), argv[0], error);
+  return declare(call->host, asked, call->count, call->error);
 }
 
 /* ---- the wider unit -------------------------------------------------------------------------- */
@@ -324,7 +320,7 @@ static int check_wider_column(const struct route *route, struct ledger_wider *as
   return asked->column || error_set_memory(error);
 }
 
-/* Checks and records the wider unit inside a transaction. `asked` owns its texts. */
+/* Checks and records the wider unit inside a transaction. `asked` owns the column's name. */
 static int widen(struct host *host, struct ledger_wider *asked, struct error *error) {
   struct ledger *ledger = host->session.ledger;
   sqlite3 *db = host->collector.db;
@@ -354,57 +350,43 @@ static int widen(struct host *host, struct ledger_wider *asked, struct error *er
 
 static const struct domain factor_domain = {"factor", 1, HOUSEHOLDS_MOST, 0, 0};
 
-/* Reads the factor. Returns 0 after failing the call. */
-static int factor_of(sqlite3_context *context, sqlite3_value *value, double *factor) {
-  if (!argument_number(context, value, &factor_domain, factor)) return 0;
-  double parts = *factor * HOUSEHOLDS_PARTS;
-  return parts == floor(parts) ||
-         function_error(context, "factor must be a multiple of 1/%d (such as 1.5 or 5.625)",
-                        HOUSEHOLDS_PARTS);
-}
-
 /* dp_within(name, table, column, factor) -> the name */
-static void dp_within(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  static const char *const parameters[] = {"name", "table", "column"};
-  struct ledger *ledger = host_of(context)->session.ledger;
-  struct error *error = &host_of(context)->session.error;
+static int dp_within(struct call *call) {
+  struct ledger *ledger = call->ledger;
   struct ledger_wider asked = {0};
-  char **texts[] = {&asked.name, &asked.table, &asked.column};
-  int going = 1;
-  (void)argc;
-  for (int i = 0; i < 3 && going; i++) {
-    const char *text = argument_text(context, argv[i], parameters[i]);
-    going = text && ((*texts[i] = sqlite3_mprintf("%s", text)) || error_set_memory(error));
-  }
-  if (going && factor_of(context, argv[3], &asked.factor)) {
-    if (ledger_ready(ledger) && ledger_begin(ledger)) {
-      if (widen(host_of(context), &asked, error)) {
-        ledger_commit(ledger);
-      } else {
-        ledger_rollback(ledger);
-      }
+  if (!domain_check(call->values[3], &factor_domain, &asked.factor, call->error)) return 0;
+  double parts = asked.factor * HOUSEHOLDS_PARTS;
+  if (parts != floor(parts))
+    return error_set(call->error, "factor must be a multiple of 1/%d (such as 1.5 or 5.625)",
+                     HOUSEHOLDS_PARTS);
+  asked.name = (char *)call->texts[0];
+  asked.table = (char *)call->texts[1];
+  asked.column = sqlite3_mprintf("%s", call->texts[2]);
+  int going = (asked.column || error_set_memory(call->error)) && ledger_ready(ledger) &&
+              ledger_begin(ledger);
+  if (going) {
+    going = widen(call->host, &asked, call->error);
+    if (going) {
+      going = ledger_commit(ledger);
+    } else {
+      ledger_rollback(ledger);
     }
-    end_with_value(context, !error_is_set(error), argv[0], error);
   }
-  for (int i = 0; i < 3; i++) sqlite3_free(*texts[i]);
+  sqlite3_free(asked.column);
+  return going;
 }
 
 /* dp_undeclare(table) -> the table, as long as the ledger has no charge */
-static void dp_undeclare(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct host *host = host_of(context);
-  struct ledger *ledger = host->session.ledger;
-  struct error *error = &host->session.error;
-  struct ledger_declaration gone = {.table = (char *)argument_text(context, argv[0], "table")};
+static int dp_undeclare(struct call *call) {
+  struct ledger_declaration gone = {.table = (char *)call->texts[0]};
   struct ledger_policy before = {0};
-  if (!gone.table) return;
-  if (read_policy(ledger, &before) && ledger_begin(ledger)) {
-    ledger_policy_undeclare(ledger, gone.table);
-    ledger_commit(ledger);
+  if (read_policy(call->ledger, &before) && ledger_begin(call->ledger)) {
+    ledger_policy_undeclare(call->ledger, gone.table);
+    ledger_commit(call->ledger);
   }
-  drop_mark(host->collector.db, &before, &gone, !error_is_set(error));
+  drop_mark(call->host->collector.db, &before, &gone, !error_is_set(call->error));
   ledger_policy_free(&before);
-  end_with_value(context, !error_is_set(error), argv[0], error);
+  return 1;
 }
 
 /* ---- dp_column, the columns of all declared tables ------------------------------------------- */
@@ -482,10 +464,10 @@ const struct row_table policy_plan_table = {
     .cost = 100,
     .fill = plan};
 
-const struct scalar policy_functions[] = {
-    {"dp_protect", 1, 3, PRIVATE_FUNCTION, dp_protect},
-    {"dp_public", -1, -1, PRIVATE_FUNCTION, dp_public},
-    {"dp_undeclare", 1, 1, PRIVATE_FUNCTION, dp_undeclare},
-    {"dp_within", 4, 4, PRIVATE_FUNCTION, dp_within},
+const struct function policy_functions[] = {
+    {"dp_protect", 1, 3, TO_OWNER, 0, {0}, dp_protect},
+    {"dp_public", -1, -1, TO_OWNER, 0, {0}, dp_public},
+    {"dp_undeclare", 1, 1, TO_OWNER, 0, {"table"}, dp_undeclare},
+    {"dp_within", 4, 4, TO_OWNER, 0, {"name", "table", "column"}, dp_within},
     {0},
 };

@@ -106,7 +106,7 @@ static void rate_of_each(sqlite3_context *context, int count, sqlite3_value **ar
   sqlite3_result_double(context, fma(each, releases, -all) > 0 ? nextafter(each, 0) : each);
 }
 
-static const struct scalar rate_of_many = {"dp_rate", 3, 3, PURE, rate_of_each};
+static const struct scalar rate_of_many = {"dp_rate", 3, 3, rate_of_each};
 
 struct rate_function {
   /* The first member, so that a pointer to the scalar is a pointer to the row. */
@@ -131,16 +131,16 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 }
 
 static const struct rate_function table[] = {
-    {{"dp_rate", 2, 2, PURE, plan}, {EPSILON, DELTA}, rate},
-    {{"dp_sigma", 2, 2, PURE, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
-    {{"dp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, epsilon},
-    {{"dp_delta", 2, 2, PURE, plan}, {RATE, EPSILON}, delta},
-    {{"dp_zcdp_epsilon", 2, 2, PURE, plan}, {RATE, DELTA}, any_epsilon},
+    {{"dp_rate", 2, 2, plan}, {EPSILON, DELTA}, rate},
+    {{"dp_sigma", 2, 2, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
+    {{"dp_epsilon", 2, 2, plan}, {RATE, DELTA}, epsilon},
+    {{"dp_delta", 2, 2, plan}, {RATE, EPSILON}, delta},
+    {{"dp_zcdp_epsilon", 2, 2, plan}, {RATE, DELTA}, any_epsilon},
 };
 
 int rates_register(sqlite3 *db) {
-  int rc = pure_register(db, &rate_of_many, 1);
+  int rc = pure_register(db, &rate_of_many);
   for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++)
-    rc = pure_register(db, &table[i].scalar, 1);
+    rc = pure_register(db, &table[i].scalar);
   return rc;
 }

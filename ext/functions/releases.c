@@ -166,8 +166,7 @@ int release_compile(struct request *request, struct host *host) {
 
 static int release_ask(struct publication *publication, struct request *request, struct host *host,
                        const struct release_arguments *arguments) {
-  return ledger_ready(host->session.ledger) && request_read_all(request, host, arguments) &&
-         release_question(publication, request, host);
+  return request_read_all(request, host, arguments) && release_question(publication, request, host);
 }
 
 int release_check(struct request *request, struct host *host,
@@ -187,59 +186,43 @@ int release_run(struct publication *publication, struct request *request, struct
 }
 
 /* dp_release(tier, kind, sql [, options]) -> REAL or TEXT, as the aggregate of that kind returns */
-static void dp_release(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
+static int dp_release(struct call *call) {
+  sqlite3_value **values = call->values;
   struct publication publication = {0};
   struct request request = {0};
-  struct release_arguments arguments = {argv[0],          argv[1], argv[2], argc > 3 ? argv[3] : 0,
-                                        NAME_IF_REPEATED, 0};
-  if (host->collector.collecting) { /* the caller is itself inside the query of a dp_release() */
-    function_error(context, "a release cannot read from another release");
-  } else if (release_ask(&publication, &request, host, &arguments)) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, function_of(context)->name, &host->session.error);
-  }
+  struct release_arguments arguments = {
+      values[0], values[1], values[2], call->count > 3 ? values[3] : 0, NAME_IF_REPEATED, 0};
+  int done = release_ask(&publication, &request, call->host, &arguments);
+  if (done) result_answer(call->context, &publication.answer);
   publish_clear(&publication);
   request_clear(&request);
+  return done;
 }
 
 /* ---- releases that exist --------------------------------------------------------------------- */
 
 /* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/path.c). */
-static void dp_diffuse(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  if (!tier) return;
-  struct session *session = &host_of(context)->session;
+static int dp_diffuse(struct call *call) {
   struct publication publication;
-  if (publish_diffuse(&publication, session, name, tier, 0)) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, function_of(context)->name, &session->error);
-  }
+  int done = publish_diffuse(&publication, &call->host->session, call->texts[0], call->texts[1], 0);
+  if (done) result_answer(call->context, &publication.answer);
   publish_clear(&publication);
+  return done;
 }
 
 /* dp_discard(name) -> the name. The ledger keeps the rows and charges of the release. */
-static void dp_discard(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct ledger *ledger = host_of(context)->session.ledger;
+static int dp_discard(struct call *call) {
+  struct ledger *ledger = call->ledger;
   struct ledger_release release;
-  const char *name = argument_text(context, argv[0], "name");
-  if (!name) return;
-  if (ledger_ready(ledger) && ledger_begin(ledger)) {
-    if (ledger_release_find(ledger, name, &release)) {
-      ledger_release_state(ledger, release.id, release.state, "discarded");
-      if (release.periods) ledger_series_forget(ledger, release.id);
-      ledger_release_clear(&release);
-    } else {
-      ledger_release_unknown(ledger, name);
-    }
-    ledger_commit(ledger);
+  if (!ledger_begin(ledger)) return 0;
+  if (ledger_release_find(ledger, call->texts[0], &release)) {
+    ledger_release_state(ledger, release.id, release.state, "discarded");
+    if (release.periods) ledger_series_forget(ledger, release.id);
+    ledger_release_clear(&release);
+  } else {
+    ledger_release_unknown(ledger, call->texts[0]);
   }
-  end_with_value(context, !error_is_set(ledger_error(ledger)), argv[0], ledger_error(ledger));
+  return ledger_commit(ledger);
 }
 
 /* ---- dp_append ------------------------------------------------------------------------------- */
@@ -287,33 +270,22 @@ static int count_rows(struct host *host, struct publication *publication, struct
 }
 
 /* dp_append(name, period). Evaluates the stored question once, and charges nothing. */
-static void dp_append(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct host *host = host_of(context);
+static int dp_append(struct call *call) {
+  struct host *host = call->host;
   struct publication publication = {0};
-  const char *name = argument_text(context, argv[0], "name");
-  const char *period = name ? argument_text(context, argv[1], "period") : 0;
-  if (!period) return;
-  if (host->collector.collecting) {
-    function_error(context, "a release cannot read from another release");
-    return;
-  }
-  int done = ledger_ready(host->session.ledger), again = done;
-  while (again) {
+  int done, again;
+  do {
     struct append append;
     publish_clear(&publication);
-    done = series_begin(&publication, &host->session, name, period, &append);
+    done = series_begin(&publication, &host->session, call->texts[0], call->texts[1], &append);
     if (done && !publication.answered)
       done = count_rows(host, &publication, &append) && series_finish(&publication, &append);
     again = append.is_stale;
     append_clear(&append);
-  }
-  if (done) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, function_of(context)->name, &host->session.error);
-  }
+  } while (again);
+  if (done) result_answer(call->context, &publication.answer);
   publish_clear(&publication);
+  return done;
 }
 
 /* ---- dp_answer(tier, kind, sql, options) ----------------------------------------------------- */
@@ -370,8 +342,9 @@ static int answer_fill(struct row_list *rows, void *context, sqlite3_value *cons
   struct request request = {0};
   struct release_arguments asked = {arguments[0], arguments[1], arguments[2],
                                     arguments[3], NAME_NEEDED,  0};
-  if (!value_table_enter(host, ANSWER, error)) return 0;
-  int done = release_ask(&publication, &request, host, &asked) &&
+  if (!value_table_enter(host, TO_ASK, error)) return 0;
+  int done = ledger_ready(host->session.ledger) &&
+             release_ask(&publication, &request, host, &asked) &&
              read_rows(rows, &host->session, &publication);
   publish_clear(&publication);
   request_clear(&request);
@@ -379,10 +352,9 @@ static int answer_fill(struct row_list *rows, void *context, sqlite3_value *cons
 }
 
 /* Says what to write to a caller who takes the table for a function. */
-static void called(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc, (void)argv;
-  function_error(context, "it is a table, whose rows are the answers (write 'SELECT key, display "
-                          "FROM dp_answer(tier, kind, sql, options)')");
+static int called(struct call *call) {
+  return error_set(call->error, "it is a table, whose rows are the answers (write 'SELECT key, "
+                                "display FROM dp_answer(tier, kind, sql, options)')");
 }
 
 const struct row_table answer_table = {
@@ -400,12 +372,12 @@ const struct row_table answer_table = {
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-const struct scalar release_functions[] = {
-    {RELEASE, 3, 4, PRIVATE_FUNCTION, dp_release},
-    {"dp_diffuse", 2, 2, PRIVATE_FUNCTION, dp_diffuse},
-    {"dp_discard", 1, 1, PRIVATE_FUNCTION, dp_discard},
-    {"dp_append", 2, 2, PRIVATE_FUNCTION, dp_append},
-    {ANSWER, 1, 4, PRIVATE_FUNCTION, called},
+const struct function release_functions[] = {
+    {RELEASE, 3, 4, TO_ASK, NOT_NESTED | LEDGER_OPEN, {0}, dp_release},
+    {"dp_diffuse", 2, 2, TO_OWNER, 0, {"name", "tier"}, dp_diffuse},
+    {"dp_discard", 1, 1, TO_OWNER, LEDGER_OPEN, {"name"}, dp_discard},
+    {"dp_append", 2, 2, TO_OWNER, NOT_NESTED | LEDGER_OPEN, {"name", "period"}, dp_append},
+    {ANSWER, 1, 4, TO_ASK, 0, {0}, called},
     {0},
 };
 

@@ -36,17 +36,16 @@ static int share_of(const struct ledger_release *release, const struct ledger_cl
 }
 
 /* dp_clipping(name, tier) -> JSON. A number is null if the noisy counts say nothing about it. */
-static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct host *host = host_of(context);
-  struct ledger *ledger = host->session.ledger;
+static int dp_clipping(struct call *call) {
+  struct host *host = call->host;
+  struct ledger *ledger = call->ledger;
   struct publication publication = {.session = &host->session};
   const struct ledger_release *release = &publication.definition.release;
   struct ledger_clipping clipping = NO_CLIPPING;
   char *unit = 0;
-  if (!argument_text(context, argv[0], "name") || !argument_text(context, argv[1], "tier")) return;
-  if (ledger_ready(ledger) && ledger_begin_reading(host->session.ledger)) {
-    if (published_find(&publication, argv[0], argv[1], &clipping)) unit = ledger_unit(ledger);
+  if (ledger_begin_reading(ledger)) {
+    if (published_find(&publication, call->values[0], call->values[1], &clipping))
+      unit = ledger_unit(ledger);
     if (isnan(clipping.stddev))
       error_set(&host->session.error,
                 "the release was made without \"diagnose\":true (make it under another name)");
@@ -95,10 +94,10 @@ static void dp_clipping(sqlite3_context *context, int argc, sqlite3_value **argv
       text = 0;
     }
   }
-  end_with_text(context, text, &host->session.error);
   sqlite3_free(sentence);
   sqlite3_free(unit);
   publish_clear(&publication);
+  return call_text(call, text);
 }
 
 /* Adds a table clipping(release, tier, low, high, words, amount) to the facts of an audience
@@ -212,9 +211,9 @@ static sqlite3 *facts_for(struct host *host, const char *tier) {
 
 /* ---- dp_export ------------------------------------------------------------------------------- */
 
-/* Sets a result such as "6 values of 6 releases for 'region' in region.db". */
-static void result_exported(sqlite3_context *context, sqlite3 *facts, const char *tier,
-                            const char *file, struct error *error) {
+/* Returns a text such as "6 values of 6 releases for 'region' in region.db", or null: out of memory
+** (the file is complete nevertheless). */
+static char *exported(sqlite3 *facts, const char *tier, const char *file, struct error *error) {
   sqlite3_stmt *row =
       facts_prepare(facts, "SELECT count(*), count(DISTINCT release) FROM dp_value", error);
   char *text = 0;
@@ -224,11 +223,7 @@ static void result_exported(sqlite3_context *context, sqlite3 *facts, const char
                            values == 1 ? "" : "s", releases, releases == 1 ? "" : "s", tier, file);
   }
   sqlite3_finalize(row);
-  if (text) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context); /* the file is complete nevertheless */
-  }
+  return text;
 }
 
 /* Returns whether a file's name says that it holds texts, for example "public.csv". */
@@ -243,31 +238,24 @@ static int is_text_file(const char *file) {
 }
 
 /* dp_export(tier, file) -> a sentence that says how much was written */
-static void dp_export(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct host *host = host_of(context);
-  struct error *error = &host->session.error;
-  const char *tier = argument_text(context, argv[0], "tier");
-  const char *file = tier ? argument_text(context, argv[1], "file") : 0;
-  if (!file) return;
-  if (is_text_file(file)) {
-    function_error(context,
-                   "file would be an SQLite database (give it a name that ends in .db; in "
-                   "the sqlite3 shell, .mode csv, .once and a SELECT on dp_value write CSV)");
-    return;
-  }
-  sqlite3 *facts = facts_for(host, tier);
-  if (facts && ledger_read_only(host->session.ledger))
-    error_set(error, "this connection cannot write its database (%s), so it writes no other file",
-              ledger_read_only(host->session.ledger));
-  if (facts && !error_is_set(error) && ledger_begin_computing(host->session.ledger) &&
-      export_write(facts, file, host->session.ledger, error)) {
-    result_exported(context, facts, tier, file, error);
-  } else {
-    fail_call(context, function_of(context)->name, error);
-  }
+static int dp_export(struct call *call) {
+  struct ledger *ledger = call->ledger;
+  const char *tier = call->texts[0], *file = call->texts[1];
+  if (is_text_file(file))
+    return error_set(call->error,
+                     "file would be an SQLite database (give it a name that ends in .db; in "
+                     "the sqlite3 shell, .mode csv, .once and a SELECT on dp_value write CSV)");
+  sqlite3 *facts = facts_for(call->host, tier);
+  if (facts && ledger_read_only(ledger))
+    error_set(call->error,
+              "this connection cannot write its database (%s), so it writes no other file",
+              ledger_read_only(ledger));
+  int written = facts && !error_is_set(call->error) && ledger_begin_computing(ledger) &&
+                export_write(facts, file, ledger, call->error) &&
+                call_text(call, exported(facts, tier, file, call->error));
   sqlite3_close(facts);
-  ledger_rollback(host->session.ledger);
+  ledger_rollback(ledger);
+  return written;
 }
 
 /* ---- dp_report ------------------------------------------------------------------------------- */
@@ -352,29 +340,28 @@ static int page_keep(struct host *host, sqlite3 *facts, const char *tier, const 
 
 /* dp_report([tier [, options]]) -> HTML. Without a tier, or with NULL, the page has all tiers. The
 ** same ledger gives the same bytes. Options stay in the ledger until others are given. */
-static void dp_report(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  struct ledger *ledger = host->session.ledger;
-  struct error *error = &host->session.error;
-  int has_tier = argc && sqlite3_value_type(argv[0]) != SQLITE_NULL;
-  const char *tier = has_tier ? argument_text(context, argv[0], "tier") : 0;
-  if (has_tier && !tier) return;
-  sqlite3 *facts = facts_for(host, tier);
-  if (facts && argc > 1 && page_keep(host, facts, tier, plain_text(argv[1]))) {
+static int dp_report(struct call *call) {
+  struct ledger *ledger = call->ledger;
+  struct error *error = call->error;
+  int has_tier = call->count && sqlite3_value_type(call->values[0]) != SQLITE_NULL;
+  const char *tier = has_tier ? text_check(call->values[0], "tier", error) : 0;
+  if (has_tier && !tier) return 0;
+  sqlite3 *facts = facts_for(call->host, tier);
+  if (facts && call->count > 1 && page_keep(call->host, facts, tier, plain_text(call->values[1]))) {
     sqlite3_close(facts);
-    facts = facts_for(host, tier);
+    facts = facts_for(call->host, tier);
   }
   if (facts && !tier) tier = ledger_audience(ledger);
   int going = facts && !error_is_set(error) && ledger_begin_computing(ledger);
   char *page = going ? page_write(facts, tier, error) : 0;
   sqlite3_close(facts);
   ledger_rollback(ledger);
-  end_with_text(context, page, error);
+  return call_text(call, page);
 }
 
-const struct scalar reporting_functions[] = {
-    {"dp_clipping", 2, 2, PRIVATE_FUNCTION, dp_clipping},
-    {"dp_export", 2, 2, PRIVATE_FUNCTION, dp_export},
-    {"dp_report", 0, 2, PRIVATE_FUNCTION, dp_report},
+const struct function reporting_functions[] = {
+    {"dp_clipping", 2, 2, TO_ALL, LEDGER_OPEN, {"name", "tier"}, dp_clipping},
+    {"dp_export", 2, 2, TO_OWNER, 0, {"tier", "file"}, dp_export},
+    {"dp_report", 0, 2, TO_ALL, 0, {0}, dp_report},
     {0},
 };

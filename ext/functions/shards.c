@@ -38,9 +38,8 @@
 
 SQLITE_EXTENSION_INIT3
 
-#define PARTIAL "dp_partial"
-#define STATES  "dp_states"
-#define MERGE   "dp_merge"
+#define STATES "dp_states"
+#define MERGE  "dp_merge"
 
 /* ---- the rows of a shard --------------------------------------------------------------------- */
 
@@ -145,17 +144,16 @@ static int shard_result(sqlite3_context *context, struct shard *shard, struct er
 }
 
 /* dp_partial(kind, sql [, options]) -> BLOB. The data never cause an error. */
-static void dp_partial(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  struct error *error = &host->session.error;
+static int dp_partial(struct call *call) {
   struct shard shard = {.parameters = 0};
-  error_clear(error);
-  if (!shard_ask(&shard, host, argv[0], argv[1], argc > 2 ? argv[2] : 0, error) ||
-      !shard_result(context, &shard, error))
-    fail_call(context, PARTIAL, error);
+  sqlite3_value *options = call->count > 2 ? call->values[2] : 0;
+  int done =
+      shard_ask(&shard, call->host, call->values[0], call->values[1], options, call->error) &&
+      shard_result(call->context, &shard, call->error);
   rows_close(&shard.rows);
   sqlite3_free(shard.parameters);
   request_clear(&shard.request);
+  return done;
 }
 
 /* ---- which states and which shards a merge has ----------------------------------------------- */
@@ -527,7 +525,7 @@ static void states_step(sqlite3_context *context, int argc, sqlite3_value **argv
   struct error *error = &host->session.error;
   if (merging->failed) return;
   error_clear(error);
-  if (!guard_enter(host->guard, STATES, error) ||
+  if (!guard_enter(host->guard, TO_OWNER, error) ||
       (sqlite3_value_type(argv[0]) != SQLITE_NULL && !add_state(context, merging, argv[0], error)))
     merge_fail(context, merging, error);
 }
@@ -587,39 +585,30 @@ static int merge_publish(struct merge *merge, struct publication *publication,
 }
 
 /* dp_merge(tier, dp_states(state) [, name or options]) -> REAL or TEXT, like the release. */
-static void dp_merge(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  struct host *host = host_of(context);
-  struct error *error = &host->session.error;
-  struct merge *merge = sqlite3_value_pointer(argv[1], STATES);
+static int dp_merge(struct call *call) {
+  struct error *error = call->error;
+  struct merge *merge = sqlite3_value_pointer(call->values[1], STATES);
   struct publication publication = {0};
   struct request request = {0};
-  int done = 0;
-  error_clear(error);
-  if (host->collector.collecting) {
-    error_set(error, "a release cannot read from another release");
-  } else if (!merge || merge->is_spent) {
-    error_set(error, "argument 2 must be the sum of all states (SELECT dp_merge(tier, "
-                     "dp_states(state), name) FROM ...)");
-  } else {
-    done = ledger_ready(host->session.ledger) &&
-           read_request(&request, merge, argv[0], argc > 2 ? argv[2] : 0, error) &&
-           check_once(context, &request, error) &&
-           merge_publish(merge, &publication, &request, error);
-  }
-  if (done) {
-    result_answer(context, &publication.answer);
-  } else {
-    fail_call(context, MERGE, error);
-  }
+  if (!merge || merge->is_spent)
+    return error_set(error, "argument 2 must be the sum of all states (SELECT dp_merge(tier, "
+                            "dp_states(state), name) FROM ...)");
+  int done = ledger_ready(call->ledger) &&
+             read_request(&request, merge, call->values[0], call->count > 2 ? call->values[2] : 0,
+                          error) &&
+             check_once(call->context, &request, error) &&
+             merge_publish(merge, &publication, &request, error);
+  if (done) result_answer(call->context, &publication.answer);
   publish_clear(&publication);
   request_clear(&request);
+  return done;
 }
 
 /* ---- registration ---------------------------------------------------------------------------- */
 
-const struct scalar partial_functions[] = {
-    {PARTIAL, 2, 3, PRIVATE_FUNCTION, dp_partial},
-    {MERGE, 2, 3, PRIVATE_FUNCTION, dp_merge},
+const struct function partial_functions[] = {
+    {"dp_partial", 2, 3, TO_OWNER, 0, {0}, dp_partial},
+    {MERGE, 2, 3, TO_OWNER, NOT_NESTED, {0}, dp_merge},
     {0},
 };
 

@@ -298,7 +298,7 @@ static char *model_profile(struct session *session, const char *name) {
   struct descent descent = {0};
   struct ledger_tier tier;
   char *json = 0;
-  if (!ledger_ready(ledger) || !ledger_begin_reading(ledger)) return 0;
+  if (!ledger_begin_reading(ledger)) return 0;
   int found =
       model_find(ledger, name, &release, &descent) && tier_of_model(ledger, &release, &tier);
   if (found && descent.rows > MOST_INDEXES)
@@ -349,34 +349,29 @@ static void read_coefficients(struct ledger *ledger, const char *name, const cha
 ** 'logistic'. The model must be published at the tier. The features have the form that dp_sgd()
 ** reads, and are clipped in the same way. If the features are NULL, the result is NULL. Malformed
 ** features are an error. The function reads only published coefficients, so it costs nothing. */
-static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct ledger *ledger = host_of(context)->session.ledger;
-  const char *name = argument_text(context, argv[0], "name");
-  const char *tier = name ? argument_text(context, argv[1], "tier") : 0;
-  if (!tier) return;
+static int dp_predict(struct call *call) {
   struct descent descent = {0};
   struct coefficients coefficients;
-  if (ledger_ready(ledger) && ledger_begin_reading(host_of(context)->session.ledger)) {
-    read_coefficients(ledger, name, tier, &descent, &coefficients);
-    ledger_rollback(ledger);
-  }
+  if (!ledger_begin_reading(call->ledger)) return 0;
+  read_coefficients(call->ledger, call->texts[0], call->texts[1], &descent, &coefficients);
+  ledger_rollback(call->ledger);
   double features[LAYOUT_MAX_SIZE], score = 0;
   int dim = (int)descent.dim;
-  if (error_is_set(ledger_error(ledger))) {
-    function_error(context, "%s", error_text(ledger_error(ledger)));
-  } else if (sqlite3_value_type(argv[2]) == SQLITE_NULL) {
-    return;
-  } else if (!vector_text_read(argv[2], features, dim)) {
-    function_error(context,
-                   "features must be a JSON array of %d numbers, or a blob of as many floats", dim);
-  } else {
-    descent_clip(&descent, features);
-    for (int j = 0; j < dim; j++) score += coefficients.w[j] * features[j];
-    /* The derivative of the logistic loss for y = 0 is the probability of 1. */
-    if (descent.loss == LOSS_LOGISTIC) score = descent_slope(&descent, score, 0);
-    sqlite3_result_double(context, score);
+  if (error_is_set(call->error)) return 0;
+  if (sqlite3_value_type(call->values[2]) == SQLITE_NULL) {
+    sqlite3_result_null(call->context);
+    return 1;
   }
+  if (!vector_text_read(call->values[2], features, dim))
+    return error_set(call->error,
+                     "features must be a JSON array of %d numbers, or a blob of as many floats",
+                     dim);
+  descent_clip(&descent, features);
+  for (int j = 0; j < dim; j++) score += coefficients.w[j] * features[j];
+  /* The derivative of the logistic loss for y = 0 is the probability of 1. */
+  if (descent.loss == LOSS_LOGISTIC) score = descent_slope(&descent, score, 0);
+  sqlite3_result_double(call->context, score);
+  return 1;
 }
 
 /* dp_sgd_profile(name) -> TEXT, a JSON array of objects
@@ -393,31 +388,19 @@ static void dp_predict(sqlite3_context *context, int argc, sqlite3_value **argv)
 **   this epsilon. "paper" is Theorem 5 of Asoodeh et al. (the finite sum).
 ** "paper" is null where the theorem does not apply: for unequal steps, and for Laplace noise in
 ** more than one dimension. A model with more than 5,000,000 rows is an error. */
-static void dp_sgd_profile(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  struct session *session = &host_of(context)->session;
-  const char *name = argument_text(context, argv[0], "name");
-  if (!name) return;
-  char *json = model_profile(session, name);
-  if (json) {
-    sqlite3_result_text(context, json, -1, sqlite3_free);
-  } else {
-    fail_call(context, function_of(context)->name, &session->error);
-  }
+static int dp_sgd_profile(struct call *call) {
+  return call_text(call, model_profile(&call->host->session, call->texts[0]));
 }
 
 /* ---- the room -------------------------------------------------------------------------------- */
 
-static const struct scalar functions[] = {
-    {"dp_predict", 3, 3, PRIVATE_FUNCTION, dp_predict},
-    {"dp_sgd_profile", 1, 1, PRIVATE_FUNCTION, dp_sgd_profile},
+static const struct function functions[] = {
+    {"dp_predict", 3, 3, TO_OWNER, LEDGER_OPEN, {"name", "tier"}, dp_predict},
+    {"dp_sgd_profile", 1, 1, TO_OWNER, LEDGER_OPEN, {"name"}, dp_sgd_profile},
+    {0},
 };
-
-static int functions_register(sqlite3 *db, struct host *host) {
-  return scalars_register(db, host, functions, sizeof functions / sizeof *functions);
-}
 
 const struct room models_room = {.mechanisms = model_mechanisms,
                                  .statistics = &statistic,
                                  .statistic_count = 1,
-                                 .functions = functions_register};
+                                 .functions = functions};

@@ -160,7 +160,7 @@ static void paper_call(sqlite3_context *context, int count, sqlite3_value **argu
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define FUNCTION(name, least, most)                                                                \
-  { name, least, most, PURE, paper_call }
+  { name, least, most, paper_call }
 #define OF_SGD(f)  .count = 0, .of_sgd = f
 #define OF_RATE(f) .count = 1, .of_rate = f
 #define OF_2(f)    .count = 2, .of_2 = f
@@ -510,7 +510,7 @@ int amplify_register(sqlite3 *db) {
 int papers_register(sqlite3 *db) {
   int rc = SQLITE_OK;
   for (size_t k = 0; k < sizeof papers / sizeof *papers && rc == SQLITE_OK; k++)
-    rc = pure_register(db, &papers[k].scalar, 1);
+    rc = pure_register(db, &papers[k].scalar);
   if (rc == SQLITE_OK) rc = kernels_register(db);
   if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[0].aggregate);
   if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[1].aggregate);

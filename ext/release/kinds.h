@@ -147,8 +147,7 @@ struct room {
   ** 0, so that the stored values differ from them. Returns 1, or 0 after setting the ledger's
   ** error. At most one room has this function. */
   int (*resend)(const struct publication *publication, const char *tier, struct numbers *numbers);
-  /* Registers the SQL functions. Returns an SQLite result code. */
-  int (*functions)(struct sqlite3 *db, struct host *host);
+  const struct function *functions; /* functions/functions.h; null: none */
 };
 
 /* Adds the rooms to the tables. Null ends the list. Further calls do nothing. */
