@@ -20,19 +20,16 @@ SQLITE_EXTENSION_INIT3
 /* A bit of idxNum beside those of the arguments: a search that would break V5. */
 #define READS_MISSING (1 << (ROW_MOST_ARGUMENTS - 1))
 
+/* A cell, and after it its bytes: those of an integer, a double, a text or a blob. */
 struct cell {
-  enum { CELL_NULL, CELL_INTEGER, CELL_REAL, CELL_TEXT, CELL_SAME_TEXT, CELL_VALUE } type;
-  union {
-    sqlite3_int64 integer;
-    double real;
-    char *text; /* CELL_SAME_TEXT: the text belongs to a row above */
-    sqlite3_value *value;
-  } as;
+  int type; /* SQLITE_INTEGER, ... */
+  int size;
 };
 
 struct row_list {
-  struct cell *cells;
-  sqlite3_uint64 used, room;
+  unsigned char *bytes; /* the cells, in their order */
+  size_t *places;       /* where they begin, and where the last one ends */
+  size_t count, room, bytes_room;
   int columns;
   struct error *error;
 };
@@ -54,68 +51,78 @@ struct vtab {
 struct cursor {
   sqlite3_vtab_cursor base;
   struct row_list rows;
-  sqlite3_uint64 at;                            /* the first cell of the current row */
+  size_t at;                                    /* the first cell of the current row */
   sqlite3_value *arguments[ROW_MOST_ARGUMENTS]; /* null: not given */
   sqlite3_int64 *rowids; /* of all rows (V4); null: SQLite has not asked for one */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static int append(struct row_list *rows, struct cell cell) {
-  if (rows->used == rows->room) {
-    sqlite3_uint64 room = rows->room * 2 + 16 * (sqlite3_uint64)rows->columns;
-    struct cell *grown = sqlite3_realloc64(rows->cells, sizeof *grown * room);
-    if (!grown) return error_set_memory(rows->error);
-    rows->cells = grown;
+static int append(struct row_list *rows, int type, const void *bytes, int size) {
+  struct cell cell = {type, size};
+  size_t used = rows->count ? rows->places[rows->count] : 0,
+         end = used + sizeof cell + (size_t)size;
+  if (rows->count + 2 > rows->room) {
+    size_t room = rows->room * 2 + 64,
+           *places = sqlite3_realloc64(rows->places, sizeof *places * room);
+    if (!places) return error_set_memory(rows->error);
+    rows->places = places;
     rows->room = room;
   }
-  rows->cells[rows->used++] = cell;
+  if (end > rows->bytes_room) {
+    unsigned char *grown = sqlite3_realloc64(rows->bytes, end * 2);
+    if (!grown) return error_set_memory(rows->error);
+    rows->bytes = grown;
+    rows->bytes_room = end * 2;
+  }
+  memcpy(rows->bytes + used, &cell, sizeof cell);
+  if (size) memcpy(rows->bytes + used + sizeof cell, bytes, (size_t)size);
+  rows->places[rows->count++] = used;
+  rows->places[rows->count] = end;
   return 1;
 }
 
 int row_null(struct row_list *rows) {
-  return append(rows, (struct cell){.type = CELL_NULL});
+  return append(rows, SQLITE_NULL, 0, 0);
 }
 
 int row_integer(struct row_list *rows, sqlite3_int64 integer) {
-  return append(rows, (struct cell){CELL_INTEGER, {.integer = integer}});
+  return append(rows, SQLITE_INTEGER, &integer, sizeof integer);
 }
 
 int row_real(struct row_list *rows, double real) {
-  return append(rows, (struct cell){CELL_REAL, {.real = real}});
+  return isnan(real) ? row_null(rows) : append(rows, SQLITE_FLOAT, &real, sizeof real);
 }
 
-/* Many columns have one text in all rows, which is therefore stored once. */
 int row_text(struct row_list *rows, const char *text) {
-  struct cell cell = {CELL_TEXT, {0}};
-  if (!text) return row_null(rows);
-  if (rows->used >= (sqlite3_uint64)rows->columns) {
-    const struct cell *above = &rows->cells[rows->used - (sqlite3_uint64)rows->columns];
-    if ((above->type == CELL_TEXT || above->type == CELL_SAME_TEXT) &&
-        strcmp(above->as.text, text) == 0)
-      return append(rows, (struct cell){CELL_SAME_TEXT, {.text = above->as.text}});
-  }
-  cell.as.text = sqlite3_mprintf("%s", text);
-  if (!cell.as.text) return error_set_memory(rows->error);
-  if (append(rows, cell)) return 1;
-  sqlite3_free(cell.as.text);
-  return 0;
+  return text ? append(rows, SQLITE_TEXT, text, (int)strlen(text)) : row_null(rows);
+}
+
+static int append_value(struct row_list *rows, sqlite3_value *value) {
+  int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
+  if (type == SQLITE_NULL) return row_null(rows);
+  if (type == SQLITE_INTEGER) return row_integer(rows, sqlite3_value_int64(value));
+  if (type == SQLITE_FLOAT) return row_real(rows, sqlite3_value_double(value));
+  const void *bytes =
+      type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value) : sqlite3_value_blob(value);
+  int size = sqlite3_value_bytes(value);
+  if (!bytes && (size || type == SQLITE_TEXT)) return error_set_memory(rows->error);
+  return append(rows, type, bytes, size);
 }
 
 int row_value(struct row_list *rows, sqlite3_value *value) {
-  if (!value) return error_set_memory(rows->error);
-  if (append(rows, (struct cell){CELL_VALUE, {.value = value}})) return 1;
+  int appended = value ? append_value(rows, value) : error_set_memory(rows->error);
   sqlite3_value_free(value);
-  return 0;
+  return appended;
+}
+
+static void row_list_clear(struct row_list *rows) {
+  sqlite3_free(rows->bytes);
+  sqlite3_free(rows->places);
 }
 
 static void forget(struct cursor *cursor) {
-  for (sqlite3_uint64 i = 0; i < cursor->rows.used; i++) {
-    struct cell *cell = &cursor->rows.cells[i];
-    if (cell->type == CELL_TEXT) sqlite3_free(cell->as.text);
-    if (cell->type == CELL_VALUE) sqlite3_value_free(cell->as.value);
-  }
-  sqlite3_free(cursor->rows.cells);
+  row_list_clear(&cursor->rows);
   sqlite3_free(cursor->rowids);
   for (int i = 0; i < ROW_MOST_ARGUMENTS; i++) sqlite3_value_free(cursor->arguments[i]);
   *cursor = (struct cursor){.base = cursor->base};
@@ -266,13 +273,13 @@ static int xFilter(sqlite3_vtab_cursor *base, int given, const char *text, int a
 
 static int xNext(sqlite3_vtab_cursor *base) {
   struct cursor *cursor = (struct cursor *)base;
-  cursor->at += (sqlite3_uint64)cursor->rows.columns;
+  cursor->at += (size_t)cursor->rows.columns;
   return SQLITE_OK;
 }
 
 static int xEof(sqlite3_vtab_cursor *base) {
   const struct cursor *cursor = (struct cursor *)base;
-  return cursor->at >= cursor->rows.used;
+  return cursor->at >= cursor->rows.count;
 }
 
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
@@ -283,80 +290,53 @@ static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int colu
     if (cursor->arguments[argument]) sqlite3_result_value(context, cursor->arguments[argument]);
     return SQLITE_OK;
   }
-  const struct cell *cell = &cursor->rows.cells[cursor->at + (sqlite3_uint64)column];
-  if (argument >= hidden) cell -= hidden;
-  switch (cell->type) {
-  case CELL_NULL: break;
-  case CELL_INTEGER: sqlite3_result_int64(context, cell->as.integer); break;
-  case CELL_REAL: sqlite3_result_double(context, cell->as.real); break;
-  case CELL_TEXT:
-  case CELL_SAME_TEXT: sqlite3_result_text(context, cell->as.text, -1, SQLITE_TRANSIENT); break;
-  case CELL_VALUE: sqlite3_result_value(context, cell->as.value); break;
+  const struct row_list *rows = &cursor->rows;
+  if (argument >= hidden) column -= hidden;
+  const unsigned char *at = rows->bytes + rows->places[cursor->at + (size_t)column];
+  struct cell cell;
+  sqlite3_int64 integer;
+  double real;
+  memcpy(&cell, at, sizeof cell);
+  at += sizeof cell;
+  switch (cell.type) {
+  case SQLITE_INTEGER:
+    memcpy(&integer, at, sizeof integer);
+    sqlite3_result_int64(context, integer);
+    break;
+  case SQLITE_FLOAT:
+    memcpy(&real, at, sizeof real);
+    sqlite3_result_double(context, real);
+    break;
+  case SQLITE_TEXT:
+    sqlite3_result_text(context, (const char *)at, cell.size, SQLITE_TRANSIENT);
+    break;
+  case SQLITE_BLOB: sqlite3_result_blob(context, at, cell.size, SQLITE_TRANSIENT); break;
+  default: break;
   }
   return SQLITE_OK;
 }
 
 /* ---- rowids (V4) ----------------------------------------------------------------------------- */
 
-static void hash_add(crypto_hash_sha256_state *hash, char type, const void *bytes, size_t size) {
-  crypto_hash_sha256_update(hash, (const unsigned char *)&type, 1);
-  crypto_hash_sha256_update(hash, (const unsigned char *)&size, sizeof size);
-  if (size) crypto_hash_sha256_update(hash, bytes, size);
-}
-
-static int hash_value(crypto_hash_sha256_state *hash, sqlite3_value *value) {
-  int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
-  if (type == SQLITE_INTEGER) {
-    sqlite3_int64 integer = sqlite3_value_int64(value);
-    hash_add(hash, 'i', &integer, sizeof integer);
-  } else if (type == SQLITE_FLOAT) {
-    double real = sqlite3_value_double(value);
-    hash_add(hash, 'r', &real, sizeof real);
-  } else if (type == SQLITE_NULL) {
-    hash_add(hash, 'n', 0, 0);
-  } else {
-    const void *bytes =
-        type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value) : sqlite3_value_blob(value);
-    size_t size = (size_t)sqlite3_value_bytes(value);
-    if (!bytes && (size || type == SQLITE_TEXT)) return 0;
-    hash_add(hash, type == SQLITE_TEXT ? 't' : 'b', bytes, size);
-  }
-  return 1;
-}
-
-static int hash_cell(crypto_hash_sha256_state *hash, const struct cell *cell) {
-  switch (cell->type) {
-  case CELL_NULL: hash_add(hash, 'n', 0, 0); break;
-  case CELL_INTEGER: hash_add(hash, 'i', &cell->as.integer, sizeof cell->as.integer); break;
-  case CELL_REAL: hash_add(hash, 'r', &cell->as.real, sizeof cell->as.real); break;
-  case CELL_TEXT:
-  case CELL_SAME_TEXT: hash_add(hash, 't', cell->as.text, strlen(cell->as.text)); break;
-  case CELL_VALUE: return hash_value(hash, cell->as.value);
-  }
-  return 1;
-}
-
 struct place {
   sqlite3_int64 hash;
-  sqlite3_uint64 row;
+  size_t row;
 };
 
-/* Hashes a row and the hidden arguments. Returns 0 if memory runs out. */
-static int hash_row(const struct cursor *cursor, struct place *place) {
-  const struct row_table *table = table_of(cursor->base.pVtab);
-  sqlite3_uint64 columns = (sqlite3_uint64)cursor->rows.columns;
+/* Hashes a row and the hidden arguments. */
+static sqlite3_int64 hash_row(const struct row_list *rows, size_t row,
+                              const struct row_list *arguments) {
+  const size_t *places = rows->places + row * (size_t)rows->columns;
   unsigned char digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256_state hash;
-  int going = 1;
-  crypto_hash_sha256_init(&hash);
-  for (sqlite3_uint64 i = 0; i < columns && going; i++)
-    going = hash_cell(&hash, &cursor->rows.cells[place->row * columns + i]);
-  for (int i = 0; i < table->most && !table->is_searched && going; i++)
-    going = hash_value(&hash, cursor->arguments[i]);
-  crypto_hash_sha256_final(&hash, digest);
-  memcpy(&place->hash, digest, sizeof place->hash);
-  place->hash &= INT64_MAX >> 1; /* some room for rows that are equal */
-  return going;
+  crypto_hash_sha256_state state;
+  sqlite3_int64 hash;
+  crypto_hash_sha256_init(&state);
+  crypto_hash_sha256_update(&state, rows->bytes + places[0], places[rows->columns] - places[0]);
+  if (arguments->count)
+    crypto_hash_sha256_update(&state, arguments->bytes, arguments->places[arguments->count]);
+  crypto_hash_sha256_final(&state, digest);
+  memcpy(&hash, digest, sizeof hash);
+  return hash & INT64_MAX >> 1; /* some room for rows that are equal */
 }
 
 static int by_hash(const void *a, const void *b) {
@@ -366,20 +346,25 @@ static int by_hash(const void *a, const void *b) {
 
 /* Returns an SQLite result code. */
 static int number_rows(struct cursor *cursor) {
-  sqlite3_uint64 count = cursor->rows.used / (sqlite3_uint64)cursor->rows.columns;
+  const struct row_table *table = table_of(cursor->base.pVtab);
+  size_t count = cursor->rows.count / (size_t)cursor->rows.columns;
+  struct error error = {0};
+  struct row_list arguments = {.error = &error};
   struct place *places = sqlite3_malloc64(sizeof *places * count);
   cursor->rowids = sqlite3_malloc64(sizeof *cursor->rowids * count);
   int going = places && cursor->rowids;
-  for (sqlite3_uint64 i = 0; i < count && going; i++) {
-    places[i].row = i;
-    going = hash_row(cursor, &places[i]);
-  }
+  for (int i = 0; i < table->most && !table->is_searched && going; i++)
+    going = append_value(&arguments, cursor->arguments[i]);
+  for (size_t i = 0; i < count && going; i++)
+    places[i] = (struct place){hash_row(&cursor->rows, i, &arguments), i};
   if (going) qsort(places, count, sizeof *places, by_hash);
-  for (sqlite3_uint64 i = 0, equal = 0; i < count && going; i++) {
+  for (size_t i = 0, equal = 0; i < count && going; i++) {
     equal = i && places[i].hash == places[i - 1].hash ? equal + 1 : 0;
     cursor->rowids[places[i].row] = places[i].hash + (sqlite3_int64)equal;
   }
   sqlite3_free(places);
+  row_list_clear(&arguments);
+  error_clear(&error);
   if (going) return SQLITE_OK;
   sqlite3_free(cursor->rowids);
   cursor->rowids = 0;
@@ -389,7 +374,7 @@ static int number_rows(struct cursor *cursor) {
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
   struct cursor *cursor = (struct cursor *)base;
   int rc = cursor->rowids ? SQLITE_OK : number_rows(cursor);
-  if (rc == SQLITE_OK) *rowid = cursor->rowids[cursor->at / (sqlite3_uint64)cursor->rows.columns];
+  if (rc == SQLITE_OK) *rowid = cursor->rowids[cursor->at / (size_t)cursor->rows.columns];
   return rc;
 }
 

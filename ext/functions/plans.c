@@ -2,7 +2,8 @@
 **
 ** To plan a release, dp_plan() begins a transaction on the ledger, runs the code that charges a
 ** release, reads the effects, and rolls the transaction back. A plan and the release itself
-** therefore get the same charge and the same noise.
+** therefore get the same charge and the same noise. The members of the JSON object and the sentence
+** of its last member, "summary", grow side by side (struct plan).
 ** Tests: tests/functions/test_plan.py, tests/functions/test_mechanism_choice.py */
 #include <assert.h>
 #include <math.h>
@@ -23,6 +24,23 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* A plan of one release, or of an array: then `request` is null. Memory that runs out leaves one of
+** the texts null at the end. */
+struct plan {
+  struct ledger *ledger;
+  struct error *error; /* of the session; a function that fails sets it, and the plan goes on */
+  const struct request *request;
+  struct publication publication;
+  double rows;   /* a public guess at the number of rows, or NaN */
+  int64_t since; /* the id of the last charge before the plan */
+  sqlite3_str *json, *text;
+};
+
+/* Appends a member to a JSON object: a number, or null if it is not finite. */
+static void append_number(sqlite3_str *json, const char *key, double x) {
+  sqlite3_str_appendf(json, ",\"%s\":%s", key, isfinite(x) ? NUMBER_TEXT(x) : "null");
+}
+
 /* ---- what a plan means, in one sentence that a person can act on ----------------------------- */
 
 /* The noun for a value, chosen by the end of the kind's name: "average" for 'group_avg'. */
@@ -35,13 +53,18 @@ static const struct {
     {"sgd", "coefficient"},
 };
 
-static const char *noun_of(const char *kind) {
-  size_t length = strlen(kind);
+static const char *noun_of(const struct request *request) {
+  size_t length = strlen(request->aggregate->kind);
   for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
     size_t size = strlen(nouns[i].end);
-    if (length >= size && strcmp(kind + length - size, nouns[i].end) == 0) return nouns[i].noun;
+    if (length >= size && strcmp(request->aggregate->kind + length - size, nouns[i].end) == 0)
+      return nouns[i].noun;
   }
   return "value";
+}
+
+static const char *each_or_the(const struct request *request) {
+  return request->aggregate->form == FORM_NUMBER ? "the" : "each";
 }
 
 /* Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
@@ -64,30 +87,46 @@ static void append_noun(sqlite3_str *text, const struct request *request) {
   int is_drawn = request->mechanism && strcmp(request->mechanism, leaf_draw_mechanism.name) == 0;
   /* The noise of these depends on how the values lie (estimate_half_width()). */
   int is_even = request->aggregate->root || request->aggregate->family->is_tree;
-  sqlite3_str_appendf(text, " around %s %s (95%% of the %s%s%s)",
-                      request->aggregate->form == FORM_NUMBER ? "the" : "each",
-                      noun_of(request->aggregate->kind), is_drawn ? "draws" : "noise",
+  sqlite3_str_appendf(text, " around %s %s (95%% of the %s%s%s)", each_or_the(request),
+                      noun_of(request), is_drawn ? "draws" : "noise",
                       is_even ? ", if the rows are spread evenly" : "",
                       is_drawn ? "; the figure will have no interval" : "");
 }
 
-static void append_half_width(sqlite3_str *text, const struct request *request, double half_width) {
-  sqlite3_str_appendall(text, "\xC2\xB1");
-  append_width(text, half_width);
-  if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
+/* Returns the factor by which a value with this half-width moves towards its centre, or 1. That of
+** an average or another statistic that is not linear follows from its noise. */
+static double planned_shrink(const struct publication *publication, double half_width) {
+  struct view view = definition_view(publication);
+  if (!view.is_ou || publication->definition.aggregate->family->is_linear || isnan(view.theta))
+    return publication->definition.mechanism->noise ? definition_shrink(publication) : 1;
+  double noise = half_width / statistic_half_width(publication, 1);
+  return estimate_shrink(&view, noise * noise);
 }
 
 /* A value that moves by less than this part of its distance from the centre need not be told. */
 #define MOVES 1e-3
 
-static void append_how_precise(sqlite3_str *text, const struct request *request, double half_width,
-                               double shrink) {
-  if (request->aggregate->family->by_exponent) {
+/* Appends how precise a value is, unless the sentence says it already (of tables, of a series, of a
+** drawn category), as in "±0.21 days around each average (95% of the noise); ". `half_width` is in
+** the unit of the values, or NaN if it is not known. */
+static void append_how_precise(struct plan *plan, double half_width) {
+  const struct request *request = plan->request;
+  const struct family *family = request->aggregate->family;
+  sqlite3_str *text = plan->text;
+  if (sqlite3_str_length(text)) return;
+  if (!(half_width > 0 && isfinite(half_width))) {
+    if (isnan(request->rows_guess) && (family->is_ratio || family->is_tree))
+      sqlite3_str_appendall(
+          text, "\"rows\", a public guess of how many count, would show how accurate; ");
+    return;
+  }
+  if (family->by_exponent) {
     sqlite3_str_appendall(text, "an end needs a count of about ");
     append_width(text, half_width);
     sqlite3_str_appendall(text, " in its bin; ");
     return;
   }
+  double shrink = planned_shrink(&plan->publication, half_width);
   if (!isnan(request->until))
     sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%, or at ", 100 * request->until);
   sqlite3_str_appendall(text, "\xC2\xB1");
@@ -99,10 +138,13 @@ static void append_how_precise(sqlite3_str *text, const struct request *request,
   sqlite3_str_appendall(text, "; ");
 }
 
-/* Appends how many more times the budgets can pay for the plan. For the owner, also names the tier
-** that would refuse first, unless the plan is one release at that tier. */
-static void append_room(sqlite3_str *text, struct ledger *ledger, const struct request *request,
-                        int64_t charge, double part) {
+/* Appends how many more times the budgets can pay for the plan, of which a release that stops early
+** is expected to cost `part` (or NaN). For the owner, also names the tier that would refuse first,
+** unless the plan is one release at that tier. */
+static void append_room(struct plan *plan, double part) {
+  const struct request *request = plan->request;
+  struct ledger *ledger = plan->ledger;
+  sqlite3_str *text = plan->text;
   struct ledger_tier *tiers;
   struct ledger_repeats repeats;
   int count;
@@ -112,7 +154,7 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
     return;
   }
   if (ledger_tiers(ledger, &tiers, &count) &&
-      ledger_repeats(ledger, tiers, count, charge, &repeats) && repeats.count >= 0) {
+      ledger_repeats(ledger, tiers, count, plan->since, &repeats) && repeats.count >= 0) {
     const char *tier = tiers[repeats.tier].name;
     const char *noun = request ? "release" : "batch";
     const char *most = request && !isnan(request->until) ? "at most " : "";
@@ -142,94 +184,16 @@ static void append_room(sqlite3_str *text, struct ledger *ledger, const struct r
   ledger_tiers_free(tiers, count);
 }
 
-struct plan_range {
-  double least, most;
-};
-
-/* Returns the summary of `count` cross tables whose half-widths are in a range, and which would
-** cost `cost` times as much one by one. The caller frees the text. Returns null if memory runs
-** out. */
-static char *tables_summary(const struct request *request, int count,
-                            const struct plan_range *range, double cost) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", count, count == 1 ? "" : "s",
-                      count == 1 ? "s" : "");
-  append_width(text, range->least);
-  if (range->most > range->least) {
-    sqlite3_str_appendall(text, " to \xC2\xB1");
-    append_width(text, range->most);
-  }
-  append_noun(text, request);
-  sqlite3_str_appendall(text, "; ");
-  if (cost > 1)
-    sqlite3_str_appendf(text,
-                        "one by one, with the same accuracy, they would cost %.1f times as "
-                        "much; ",
-                        cost);
-  return sqlite3_str_finish(text);
-}
-
-/* Returns the summary of a series, from the half-widths of its noisiest period and of the total of
-** all `periods`. The caller frees the text. Returns null if memory runs out. */
-static char *series_summary(const struct request *request, int periods, double period,
-                            double total) {
-  const char *noun = noun_of(request->aggregate->kind);
-  const char *each = request->aggregate->form == FORM_NUMBER ? "the" : "each";
-  sqlite3_str *text = sqlite3_str_new(0);
-  append_half_width(text, request, period);
-  sqlite3_str_appendf(text, " around %s %s of a period, ", each, noun);
-  append_half_width(text, request, total);
-  sqlite3_str_appendf(text, " around %s %s of all %d periods (95%% of the noise); ", each, noun,
-                      periods);
-  return sqlite3_str_finish(text);
-}
-
-/* Return the summary of a category that is drawn: how many units fewer than the most common one it
-** has at most, and how probable the most common one is. The caller frees the text. Return null if
-** memory runs out. */
-static char *choice_summary(double behind) {
-  return sqlite3_mprintf(
-      "a category with at most %,lld fewer than the most common one (95%% of the "
-      "draws); ",
-      (long long)fmin(behind, 1e18)); /* numbers of units are whole */
-}
-
-static char *response_summary(double probability) {
-  return sqlite3_mprintf("the most common category in %.3g%% of the draws; ", 100 * probability);
-}
-
-/* Appends the member "summary" to a JSON object, as in "±0.21 days around each average (95% of the
-** noise); then 59 more such releases fit into 2026". `half_width` is that of one value, in the unit
-** of the values, or NaN if it is not known. `shrink` is the factor by which the value then moves
-** towards the centre of the request. `charge` is the id of the last charge before the plan.
-** `request` is null for a plan of several releases. `of_parts` is null, or the text of
-** tables_summary() or series_summary(), which takes the place of the half-width. `missing` and
-** `cuts` are null, or say which groups will not appear, and what clips cut off. Returns 0 when out
-** of memory. */
-static int append_summary(sqlite3_str *json, struct ledger *ledger, const struct request *request,
-                          const char *of_parts, const char *missing, const char *cuts,
-                          double half_width, double shrink, int64_t charge, double part) {
-  sqlite3_str *text = sqlite3_str_new(0);
-  if (of_parts) {
-    sqlite3_str_appendall(text, of_parts);
-  } else if (request && half_width > 0 && isfinite(half_width)) {
-    append_how_precise(text, request, half_width, shrink);
-  } else if (request && isnan(request->rows_guess) &&
-             (request->aggregate->family->is_ratio || request->aggregate->family->is_tree)) {
-    sqlite3_str_appendall(text,
-                          "\"rows\", a public guess of how many count, would show how accurate; ");
-  }
-  if (missing) sqlite3_str_appendall(text, missing);
-  if (cuts) sqlite3_str_appendall(text, cuts);
-  append_room(text, ledger, request, charge, part);
-  if (request && request->notice && *request->notice)
-    sqlite3_str_appendf(text, "; %s", request->notice);
-  char *summary = sqlite3_str_finish(text);
-  if (!summary) return 0;
-  sqlite3_str_appendall(json, ",\"summary\":");
-  json_append_string(json, summary);
+/* Ends the sentence, and appends it to the JSON object. */
+static void append_summary(struct plan *plan, double part) {
+  append_room(plan, part);
+  if (plan->request && plan->request->notice && *plan->request->notice)
+    sqlite3_str_appendf(plan->text, "; %s", plan->request->notice);
+  char *summary = sqlite3_str_finish(plan->text);
+  if (!summary) error_set_memory(plan->error);
+  sqlite3_str_appendall(plan->json, ",\"summary\":");
+  json_append_string(plan->json, summary ? summary : "");
   sqlite3_free(summary);
-  return 1;
 }
 
 /* ---- comparing mechanisms -------------------------------------------------------------------- */
@@ -294,95 +258,76 @@ static double crossing(struct comparison *comparison) {
 }
 
 /* Makes a copy of the planned publication with another mechanism. It owns the matrix of a series
-** and nothing else, even after a failure. Returns 0 when out of memory. */
-static int with_mechanism(struct publication *other, const struct publication *planned,
-                          const struct request *request, const struct mechanism *mechanism) {
+** and nothing else, even after a failure. Returns 0 with the error set. */
+static int with_mechanism(struct publication *other, const struct plan *plan,
+                          const struct mechanism *mechanism) {
+  const struct publication *planned = &plan->publication;
   int periods = planned->definition.series.periods;
   *other = *planned;
   other->definition.mechanism = mechanism;
-  if (request->has_default_leaves)
-    other->definition.release.size = (int)request_leaves(request, mechanism);
+  if (plan->request->has_default_leaves)
+    other->definition.release.size = (int)request_leaves(plan->request, mechanism);
   other->definition.series = (struct series){0};
-  if (periods && !series_make(&other->definition.series, periods, mechanism->noise)) return 0;
-  return definition_layout(other, planned->definition.contribution.keys,
-                           ledger_adjacency(planned->session->ledger) == LEDGER_REPLACE);
+  return ((!periods || series_make(&other->definition.series, periods, mechanism->noise)) &&
+          definition_layout(other, planned->definition.contribution.keys,
+                            ledger_adjacency(plan->ledger) == LEDGER_REPLACE)) ||
+         error_set_memory(plan->error);
 }
 
-/* Appends the half-width that a mechanism has at a rate. Returns 0 when out of memory. */
-static int append_mechanism(sqlite3_str *json, const char *comma, const struct publication *planned,
-                            const struct request *request, const struct mechanism *mechanism,
-                            double rows, double rate) {
-  struct publication other;
-  int made = with_mechanism(&other, planned, request, mechanism);
-  if (made)
-    sqlite3_str_appendf(json, "%s\"%s\":{\"half_width\":%s}", comma, mechanism->name,
-                        NUMBER_TEXT(planned_half_width(&other, rows, rate)));
-  series_free(&other.definition.series);
-  return made;
-}
-
-/* Appends where the better noise changes. Returns 0 when out of memory. */
-static int append_crossing(sqlite3_str *json, const struct publication *planned,
-                           const struct request *request, double rows) {
-  struct comparison comparison = {.tier = publication_tier(planned), .rows = rows};
-  int made = with_mechanism(&comparison.gaussian, planned, request, &gaussian_mechanism) &&
-             with_mechanism(&comparison.laplace, planned, request, &laplace_mechanism);
-  double from = made ? crossing(&comparison) : NAN;
+/* Appends where the better noise changes. */
+static void append_crossing(struct plan *plan) {
+  struct comparison comparison = {.tier = publication_tier(&plan->publication), .rows = plan->rows};
+  int made = with_mechanism(&comparison.gaussian, plan, &gaussian_mechanism) &&
+             with_mechanism(&comparison.laplace, plan, &laplace_mechanism);
+  double from = made ? crossing(&comparison) : (double)NAN;
+  if (isnan(from)) {
+    sqlite3_str_appendall(plan->json, ",\"gaussian_from\":null");
+  } else {
+    sqlite3_str_appendf(plan->json, ",\"gaussian_from\":%d", (int)from);
+  }
   series_free(&comparison.gaussian.definition.series);
   series_free(&comparison.laplace.definition.series);
-  if (isnan(from)) {
-    sqlite3_str_appendall(json, ",\"gaussian_from\":null");
-  } else {
-    sqlite3_str_appendf(json, ",\"gaussian_from\":%d", (int)from);
-  }
-  return made;
 }
 
 /* Appends the member "mechanisms" if the planned kind may have several mechanisms at its tier: an
 ** object with the half-width of each at the rate of this release. If the tier covers Gaussian and
 ** Laplace noise, also appends "gaussian_from", the least number n for which Gaussian noise has the
 ** smaller half-width when n equal releases use up the whole budget of the tier (null: there is none
-** up to 2^20). Returns 0 when out of memory. */
-static int append_mechanisms(sqlite3_str *json, const struct publication *planned,
-                             const struct request *request, double rows) {
-  const struct definition *definition = &planned->definition;
-  const struct ledger_tier *tier = publication_tier(planned);
+** up to 2^20). */
+static void append_mechanisms(struct plan *plan) {
+  const struct definition *definition = &plan->publication.definition;
+  const struct ledger_tier *tier = publication_tier(&plan->publication);
   double rate = definition->release.weight * tier->rate;
   int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
   int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;
   int draws = leaf_release_suits(definition->aggregate, &definition->release);
-  if (!noises && !draws) return 1;
+  if (!noises && !draws) return;
   const struct mechanism *const mechanisms[] = {
       noises || tier->accountant->covers_rates ? &gaussian_mechanism : 0,
       noises || (!tier->accountant->covers_rates && rate <= laplace_noise.most) ? &laplace_mechanism
                                                                                 : 0,
       draws ? &leaf_draw_mechanism : 0};
-  const char *comma = "";
-  int made = 1;
-  sqlite3_str_appendall(json, ",\"mechanisms\":{");
-  for (int i = 0; i < 3 && made; i++) {
+  const char *before = ",\"mechanisms\":{";
+  for (int i = 0; i < 3; i++) {
+    struct publication other;
     if (!mechanisms[i]) continue;
-    made = append_mechanism(json, comma, planned, request, mechanisms[i], rows, rate);
-    comma = ",";
+    if (with_mechanism(&other, plan, mechanisms[i]))
+      sqlite3_str_appendf(plan->json, "%s\"%s\":{\"half_width\":%s}", before, mechanisms[i]->name,
+                          NUMBER_TEXT(planned_half_width(&other, plan->rows, rate)));
+    series_free(&other.definition.series);
+    before = ",";
   }
-  sqlite3_str_appendall(json, "}");
-  return made && (!noises || append_crossing(json, planned, request, rows));
+  sqlite3_str_appendall(plan->json, "}");
+  if (noises) append_crossing(plan);
 }
 
 /* ---- one plan -------------------------------------------------------------------------------- */
 
-static void append_number(sqlite3_str *json, const char *key, double x) {
-  if (isfinite(x)) {
-    sqlite3_str_appendf(json, ",\"%s\":%s", key, NUMBER_TEXT(x));
-  } else {
-    sqlite3_str_appendf(json, ",\"%s\":null", key);
-  }
-}
-
-/* Appends for every tier the sum of its charges after the charge with the id `since`, and the
-** remaining budget. If the ledger has an audience, starts at the tier of the audience. Returns 0
-** after setting the ledger's error. */
-static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since) {
+/* Appends for every tier the sum of the plan's charges, and the remaining budget. If the ledger has
+** an audience, starts at the tier of the audience. */
+static void append_tiers(struct plan *plan) {
+  struct ledger *ledger = plan->ledger;
+  sqlite3_str *json = plan->json;
   struct ledger_tier *tiers;
   int count;
   int loaded = ledger_tiers(ledger, &tiers, &count);
@@ -395,7 +340,7 @@ static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since)
     ledger_standing(ledger, tiers[i].name, &standing);
     sqlite3_str_appendall(json, i > first ? ",{\"tier\":" : "{\"tier\":");
     json_append_string(json, tiers[i].name);
-    append_number(json, "pays", ledger_charged_since(ledger, since, tiers[i].name));
+    append_number(json, "pays", ledger_charged_since(ledger, plan->since, tiers[i].name));
     append_number(json, "epsilon_after", standing.spent_epsilon);
     double wider;
     if (wider_spent(ledger, &tiers[i], &wider) && !isnan(wider))
@@ -407,49 +352,10 @@ static int append_tiers(sqlite3_str *json, struct ledger *ledger, int64_t since)
   }
   sqlite3_str_appendall(json, "]");
   ledger_tiers_free(tiers, count);
-  return !error_is_set(ledger_error(ledger));
-}
-
-/* Appends the members that describe the draw of a quantile. */
-static double append_leaf(sqlite3_str *json, const struct publication *publication, double rows) {
-  struct leaf_draw draw = definition_leaf_draw(publication);
-  struct tilt tilt = leaf_tilt(publication);
-  const struct ledger_tier *tier = publication_tier(publication);
-  double rate = publication->definition.release.weight * tier->rate;
-  double half_width = leaf_half_width(publication, rows, rate);
-  append_number(json, "epsilon", tilt.epsilon);
-  append_number(json, "half_width", half_width);
-  append_number(json, "rank_error", leaf_draw_most_error(&draw, tilt.epsilon, NUMBERS_CONFIDENCE));
-  return isnan(rows) ? (double)NAN : half_width;
 }
 
 static double epsilon_of_draw(const struct publication *publication) {
   return publication->cost.curve[RENYI_ORDERS - 1];
-}
-
-/* Appends how near to the most common category a drawn one is. Sets the text of the summary about
-** it, which the caller frees. Returns 0 when out of memory. The exponential mechanism prefers a
-** category by e^step for each unit, so that one of `count` categories with t units fewer than the
-** most common is drawn with a probability of at most e^(-step t), and any such one with count
-** e^(-step t). With permute-and-flip, these bounds are half as large (categories/categories.c).
-** Randomized response draws the most common one with the largest probability. */
-static int append_choice(sqlite3_str *json, const struct publication *publication, char **summary) {
-  const struct mechanism *mechanism = publication->definition.mechanism;
-  if (mechanism->statistics != STATISTIC_CATEGORY) return 1;
-  int replace = ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE;
-  double epsilon = epsilon_of_draw(publication), count = publication->grid.cells;
-  if (!(epsilon > 0 && count > 0)) return 1; /* the release exists, and nothing is drawn */
-  if (strcmp(mechanism->name, "response") == 0) {
-    double probability = 1 / (1 + (count - 1) * exp(-epsilon));
-    append_number(json, "probability", probability);
-    *summary = response_summary(probability);
-  } else {
-    double part = (1 - NUMBERS_CONFIDENCE) * (mechanism->for_epsilons ? 2 : 1);
-    double behind = log(count / part) / (replace ? epsilon / 2 : epsilon);
-    append_number(json, "count_error", behind);
-    *summary = choice_summary(behind);
-  }
-  return *summary != 0;
 }
 
 /* Returns the noisy count that a private key needs, or a bin of bounds; NaN for other releases. */
@@ -460,133 +366,173 @@ static double threshold_of(const struct publication *publication) {
                        : (double)NAN;
 }
 
-/* Sets the text of the summary about missing groups. Returns 0 when out of memory. */
-static int append_missing(const struct publication *publication, char **summary) {
-  const struct ledger_release *release = &publication->definition.release;
-  struct ledger *ledger = publication->session->ledger;
-  if (!release->max_groups) return 1;
-  int by_row = ledger_protects(ledger) == LEDGER_ROWS;
-  char *unit = by_row ? 0 : ledger_unit(ledger);
-  sqlite3_str *text = sqlite3_str_new(0);
-  figure_append_threshold(text, release->kind, release->clip,
-                          by_row ? 0
-                          : unit ? unit
-                                 : "unit",
-                          threshold_of(publication));
-  sqlite3_str_appendall(text, "; ");
-  sqlite3_free(unit);
-  *summary = sqlite3_str_finish(text);
-  return *summary != 0;
+/* Appends the members that describe the draw of a quantile. Returns as append_precision(). */
+static double append_leaf(const struct plan *plan) {
+  const struct publication *publication = &plan->publication;
+  struct leaf_draw draw = definition_leaf_draw(publication);
+  struct tilt tilt = leaf_tilt(publication);
+  double rate = publication->definition.release.weight * publication_tier(publication)->rate;
+  double half_width = leaf_half_width(publication, plan->rows, rate);
+  append_number(plan->json, "epsilon", tilt.epsilon);
+  append_number(plan->json, "half_width", half_width);
+  append_number(plan->json, "rank_error",
+                leaf_draw_most_error(&draw, tilt.epsilon, NUMBERS_CONFIDENCE));
+  return isnan(plan->rows) ? (double)NAN : half_width;
 }
 
 /* Appends the members that describe the noise. Returns the half-width of a value in the unit of the
 ** values, or NaN if the half-width depends on the number of rows and the request has no guess of
 ** this number. For bounds, returns the noisy count above which a bin shows rows
 ** (numbers_threshold()). */
-static double append_precision(sqlite3_str *json, struct publication *publication, double rows) {
-  if (is_leaf_release(publication)) return append_leaf(json, publication, rows);
-  if (!publication->definition.mechanism->noise) {
+static double append_precision(const struct plan *plan) {
+  const struct publication *publication = &plan->publication;
+  const struct definition *definition = &publication->definition;
+  const struct noise_law *noise = definition->mechanism->noise;
+  sqlite3_str *json = plan->json;
+  if (is_leaf_release(publication)) return append_leaf(plan);
+  if (!noise) {
     append_number(json, "epsilon", epsilon_of_draw(publication));
     return (double)NAN;
   }
-  const struct noise_law *noise = publication->definition.mechanism->noise;
-  uint64_t sensitivity = publication->definition.release.sensitivity,
-           clock = publication->position.clock;
+  uint64_t sensitivity = definition->release.sensitivity, clock = publication->position.clock;
   double epsilon = noise->rdp(sensitivity, clock, INFINITY);
   double stddev = numbers_stddev(publication);
-  double half_width = numbers_half_width(publication, rows);
+  double half_width = numbers_half_width(publication, plan->rows);
   double of_total = statistic_half_width(publication, stddev);
-  int is_linear = publication->definition.aggregate->family->is_linear;
+  double threshold = threshold_of(publication);
   append_number(json, "rate", noise->rate(sensitivity, clock));
   if (isfinite(epsilon)) append_number(json, "epsilon", published_up(epsilon));
-  if (isfinite(half_width) && !is_linear && half_width != of_total)
+  if (isfinite(half_width) && !definition->aggregate->family->is_linear && half_width != of_total)
     stddev = half_width / statistic_half_width(publication, 1);
   append_number(json, "sigma", stddev);
   append_number(json, "half_width", isfinite(half_width) ? half_width : of_total);
   append_number(json, "shrink", definition_shrink(publication));
-  int is_range = publication->definition.aggregate->family->by_exponent;
-  double threshold = threshold_of(publication);
   if (!isnan(threshold)) append_number(json, "threshold", threshold);
-  return is_range ? threshold : half_width;
+  return definition->aggregate->family->by_exponent ? threshold : half_width;
 }
 
-/* Returns the factor by which a value with this half-width moves towards its centre, or 1. That of
-** an average or another statistic that is not linear follows from its noise. */
-static double planned_shrink(const struct publication *publication, double half_width) {
-  struct view view = definition_view(publication);
-  if (!view.is_ou || publication->definition.aggregate->family->is_linear || isnan(view.theta))
-    return publication->definition.mechanism->noise ? definition_shrink(publication) : 1;
-  double noise = half_width / statistic_half_width(publication, 1);
-  return estimate_shrink(&view, noise * noise);
-}
-
-/* Appends what each of several cross tables gets. Sets the text of the summary about them, which
-** the caller frees. Returns 0 when out of memory. */
-static int append_tables(sqlite3_str *json, const struct request *request,
-                         const struct publication *publication, double rows, char **summary) {
+/* Appends what each of several cross tables gets. */
+static void append_tables(struct plan *plan) {
+  const struct publication *publication = &plan->publication;
   const struct cross_keys *cross_keys = publication->definition.cross_keys;
   const struct ways *ways = publication->definition.contribution.ways;
-  *summary = 0;
-  if (!cross_keys) return 1;
+  sqlite3_str *json = plan->json, *text = plan->text;
+  if (!cross_keys) return;
   struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)ways->count);
-  if (!widths || !numbers_tables(publication, rows, widths)) {
+  if (!widths || !numbers_tables(publication, plan->rows, widths)) {
     sqlite3_free(widths);
-    return 0;
+    error_set_memory(plan->error);
+    return;
   }
-  double cost = 0;
+  double cost = 0, least = INFINITY, most = 0;
   int is_known = 1; /* averages need a guess at the rows */
-  struct plan_range range = {INFINITY, 0};
   sqlite3_str_appendall(json, ",\"tables\":[");
   for (int i = 0; i < ways->count; i++) {
-    char *name = cross_keys_table_name(cross_keys, &ways->tables[i]);
-    if (!name) {
-      sqlite3_free(widths);
-      return 0;
-    }
     double half_width = widths[i].half_width;
     is_known &= !isnan(half_width);
     if (isnan(half_width)) half_width = statistic_half_width(publication, widths[i].stddev);
-    sqlite3_str_appendf(json, "%s{\"table\":%s,\"cells\":%d", i ? "," : "", name,
+    char *name = cross_keys_table_name(cross_keys, &ways->tables[i]);
+    if (!name) error_set_memory(plan->error);
+    sqlite3_str_appendf(json, "%s{\"table\":%z,\"cells\":%d", i ? "," : "", name,
                         ways->tables[i].cells);
     append_number(json, "half_width", half_width);
     sqlite3_str_appendall(json, "}");
-    sqlite3_free(name);
     cost += widths[i].cost;
-    range = (struct plan_range){fmin(range.least, half_width), fmax(range.most, half_width)};
+    least = fmin(least, half_width);
+    most = fmax(most, half_width);
   }
   sqlite3_str_appendall(json, "]");
   sqlite3_free(widths);
-  if (is_known) *summary = tables_summary(request, ways->count, &range, cost);
-  return *summary || !is_known;
+  if (!is_known) return;
+  int is_one = ways->count == 1;
+  sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", ways->count, is_one ? "" : "s",
+                      is_one ? "s" : "");
+  append_width(text, least);
+  if (most > least) {
+    sqlite3_str_appendall(text, " to \xC2\xB1");
+    append_width(text, most);
+  }
+  append_noun(text, plan->request);
+  sqlite3_str_appendall(text, "; ");
+  if (cost > 1)
+    sqlite3_str_appendf(text,
+                        "one by one, with the same accuracy, they would cost %.1f times as "
+                        "much; ",
+                        cost);
 }
 
-/* Appends what the total of a series gets. half_width is that of its noisiest period. Sets the text
-** of the summary about both, which the caller frees. Returns 0 when out of memory. */
-static int append_total(sqlite3_str *json, const struct publication *publication,
-                        const struct request *request, double rows, char **summary) {
+/* Appends a half-width, and in words of which number of a series it is. */
+static void append_part(struct plan *plan, double half_width, const char *words) {
+  const struct request *request = plan->request;
+  sqlite3_str_appendall(plan->text, "\xC2\xB1");
+  append_width(plan->text, half_width);
+  if (request->unit_word) sqlite3_str_appendf(plan->text, " %s", request->unit_word);
+  sqlite3_str_appendf(plan->text, " around %s %s of %s", each_or_the(request), noun_of(request),
+                      words);
+}
+
+/* Appends what the total of a series gets, and in words also what its noisiest period gets. */
+static void append_total(struct plan *plan) {
+  const struct publication *publication = &plan->publication;
   struct part_width period, total;
   int periods = publication->definition.series.periods;
-  if (!publication->definition.periods) return 1;
-  if (!numbers_series(publication, rows, &period, &total)) return 0;
-  sqlite3_str_appendf(json, ",\"periods\":%d", periods);
-  append_number(json, "total_half_width",
-                isnan(total.half_width) ? statistic_half_width(publication, total.stddev)
-                                        : total.half_width);
-  if (isnan(total.half_width)) return 1;
-  *summary = series_summary(request, periods, period.half_width, total.half_width);
-  return *summary != 0;
+  if (!publication->definition.periods) return;
+  if (!numbers_series(publication, plan->rows, &period, &total)) {
+    error_set_memory(plan->error);
+    return;
+  }
+  int is_known = !isnan(total.half_width);
+  sqlite3_str_appendf(plan->json, ",\"periods\":%d", periods);
+  append_number(plan->json, "total_half_width",
+                is_known ? total.half_width : statistic_half_width(publication, total.stddev));
+  if (!is_known) return;
+  append_part(plan, period.half_width, "a period, ");
+  append_part(plan, total.half_width, "all ");
+  sqlite3_str_appendf(plan->text, "%d periods (95%% of the noise); ", periods);
 }
 
-/* For a release of counts with the option until, appends the part of its price that it is expected
-** to cost if each figure counts `rows` rows. Returns this part, or NaN. */
-static double append_expected(sqlite3_str *json, struct publication *publication, double rows) {
-  const struct definition *definition = &publication->definition;
-  if (!until_is_given(&definition->release)) return (double)NAN;
-  int counts = definition->aggregate->counts && definition->aggregate->family->is_linear;
-  double each = rows / fmax(1, definition->release.size); /* of a histogram: of one bin */
-  double part = counts && !isnan(rows) ? until_expected_part(publication, each, rows) : (double)NAN;
-  if (!isnan(part)) append_number(json, "expected_part", part);
-  return part;
+/* Appends how near to the most common category a drawn one is: how many units fewer it has at most,
+** or how probable the most common one is. The exponential mechanism prefers a category by e^step
+** for each unit, so that one of `count` categories with t units fewer than the most common is drawn
+** with a probability of at most e^(-step t), and any such one with count e^(-step t). With
+** permute-and-flip, these bounds are half as large (categories/categories.c). Randomized response
+** draws the most common one with the largest probability. */
+static void append_choice(struct plan *plan) {
+  const struct publication *publication = &plan->publication;
+  const struct mechanism *mechanism = publication->definition.mechanism;
+  if (mechanism->statistics != STATISTIC_CATEGORY) return;
+  int replace = ledger_adjacency(plan->ledger) == LEDGER_REPLACE;
+  double epsilon = epsilon_of_draw(publication), count = publication->grid.cells;
+  if (!(epsilon > 0 && count > 0)) return; /* the release exists, and nothing is drawn */
+  if (strcmp(mechanism->name, "response") == 0) {
+    double probability = 1 / (1 + (count - 1) * exp(-epsilon));
+    append_number(plan->json, "probability", probability);
+    sqlite3_str_appendf(plan->text, "the most common category in %.3g%% of the draws; ",
+                        100 * probability);
+  } else {
+    double part = (1 - NUMBERS_CONFIDENCE) * (mechanism->for_epsilons ? 2 : 1);
+    double behind = log(count / part) / (replace ? epsilon / 2 : epsilon);
+    append_number(plan->json, "count_error", behind);
+    sqlite3_str_appendf(plan->text,
+                        "a category with at most %,lld fewer than the most common one (95%% of the "
+                        "draws); ",
+                        (long long)fmin(behind, 1e18)); /* numbers of units are whole */
+  }
+}
+
+/* Appends in words which groups will not appear. */
+static void append_missing(struct plan *plan) {
+  const struct ledger_release *release = &plan->publication.definition.release;
+  if (!release->max_groups) return;
+  int by_row = ledger_protects(plan->ledger) == LEDGER_ROWS;
+  char *unit = by_row ? 0 : ledger_unit(plan->ledger);
+  figure_append_threshold(plan->text, release->kind, release->clip,
+                          by_row ? 0
+                          : unit ? unit
+                                 : "unit",
+                          threshold_of(&plan->publication));
+  sqlite3_str_appendall(plan->text, "; ");
+  sqlite3_free(unit);
 }
 
 /* The clips that a plan with bounds compares: the upper end, and halves of it. */
@@ -613,20 +559,21 @@ static void append_cut(sqlite3_str *json, const char *before, double clip, doubl
 }
 
 /* Appends what the clip of the request cuts off, and what others would, by published bounds of what
-** each unit counts. The half-width is in proportion to the clip. Sets the text of the summary. */
-static int append_cuts(sqlite3_str *json, const struct publication *publication,
-                       const struct request *request, double half_width, char **summary) {
+** each unit counts. The half-width is in proportion to the clip. */
+static void append_cuts(struct plan *plan, double half_width) {
+  const struct request *request = plan->request;
+  sqlite3_str *json = plan->json, *text = plan->text;
   struct bounds_counts counts;
-  if (!request->bounds) return 1;
-  if (!publication->definition.aggregate->family->is_linear || isnan(half_width) ||
+  if (!request->bounds) return;
+  if (!request->aggregate->family->is_linear || isnan(half_width) ||
       request->aggregate->places.key || request->ways || request->periods)
-    return error_set(&publication->session->error,
-                     "bounds is for one count or sum, whose clip cuts amounts off (of groups, "
-                     "\"diagnose\" tells it)");
-  if (!bounds_counts_read(&counts, publication->session, request->bounds, request->tier)) return 0;
+    error_set(plan->error, "bounds is for one count or sum, whose clip cuts amounts off (of "
+                           "groups, \"diagnose\" tells it)");
+  if (error_is_set(plan->error) ||
+      !bounds_counts_read(&counts, plan->publication.session, request->bounds, request->tier))
+    return;
   double clip = request->clip, per_clip = half_width / clip;
   struct bounds_cut cut = bounds_cut(&counts, clip);
-  sqlite3_str *text = sqlite3_str_new(0);
   append_cut(json, ",\"cut\":", clip, half_width, cut);
   sqlite3_str_appendall(json, ",\"clips\":[");
   append_share(text, cut);
@@ -644,52 +591,61 @@ static int append_cuts(sqlite3_str *json, const struct publication *publication,
   }
   sqlite3_str_appendall(json, "]");
   sqlite3_str_appendall(text, "; ");
-  *summary = sqlite3_str_finish(text);
-  return *summary || error_set_memory(&publication->session->error);
 }
 
-/* Plans one request inside the open transaction. Returns 1, or 0 with the ledger's error set. */
-static int plan(struct host *host, struct request *request, sqlite3_str *json) {
-  struct publication publication = {0};
-  int64_t since = ledger_last_charge(host->session.ledger);
-  double rows = plan_rows(request); /* call this before publish_plan() takes the keys over */
-  int planned =
-      plan_weight(request, &host->session) && publish_plan(&publication, &host->session, request);
-  if (planned && publication.failed)
-    planned =
-        error_set(&host->session.error, "release '%s' failed and is not run again", request->name);
+/* For a release of counts with the option until, appends the part of its price that it is expected
+** to cost if each figure counts `rows` rows. Returns this part, or NaN. */
+static double append_expected(struct plan *plan) {
+  const struct definition *definition = &plan->publication.definition;
+  if (!until_is_given(&definition->release) || isnan(plan->rows) ||
+      !definition->aggregate->counts || !definition->aggregate->family->is_linear)
+    return (double)NAN;
+  double each = plan->rows / fmax(1, definition->release.size); /* of a histogram: of one bin */
+  double part = until_expected_part(&plan->publication, each, plan->rows);
+  if (!isnan(part)) append_number(plan->json, "expected_part", part);
+  return part;
+}
+
+/* Appends the plan of one request, inside the open transaction. Returns 1, or 0 with the session's
+** error set. */
+static int plan_one(struct host *host, struct request *request, sqlite3_str *json) {
+  struct session *session = &host->session;
+  struct plan plan = {.ledger = session->ledger,
+                      .error = &session->error,
+                      .request = request,
+                      .rows = plan_rows(request), /* before publish_plan() takes the keys over */
+                      .since = ledger_last_charge(session->ledger),
+                      .json = json};
+  int planned = plan_weight(request, session) && publish_plan(&plan.publication, session, request);
+  if (planned && plan.publication.failed)
+    planned = error_set(plan.error, "release '%s' failed and is not run again", request->name);
   if (planned) {
+    plan.text = sqlite3_str_new(0);
     sqlite3_str_appendall(json, "{\"tier\":");
     json_append_string(json, request->tier);
     sqlite3_str_appendf(json, ",\"kind\":\"%s\",\"mechanism\":\"%s\"", request->aggregate->kind,
-                        publication.definition.mechanism->name);
+                        plan.publication.definition.mechanism->name);
     append_number(json, "clip", request->clip);
     append_number(json, "weight", request->weight);
-    double half_width = append_precision(json, &publication, rows);
-    char *of_parts, *missing = 0, *cuts = 0;
-    planned = append_tables(json, request, &publication, rows, &of_parts) &&
-              append_total(json, &publication, request, rows, &of_parts) &&
-              append_choice(json, &publication, &of_parts) &&
-              append_missing(&publication, &missing) &&
-              append_cuts(json, &publication, request, half_width, &cuts);
-    if (planned && request->notice && *request->notice) {
+    double half_width = append_precision(&plan);
+    append_tables(&plan);
+    append_total(&plan);
+    append_choice(&plan);
+    append_how_precise(&plan, half_width);
+    append_missing(&plan);
+    append_cuts(&plan, half_width);
+    if (request->notice && *request->notice) {
       sqlite3_str_appendall(json, ",\"notice\":");
       json_append_string(json, request->notice);
     }
-    double part = append_expected(json, &publication, rows);
-    planned = planned && append_tiers(json, host->session.ledger, since) &&
-              append_mechanisms(json, &publication, request, rows) &&
-              append_summary(json, host->session.ledger, request, of_parts, missing, cuts,
-                             half_width, planned_shrink(&publication, half_width), since, part);
-    if (!planned) error_set_memory(&host->session.error);
-    planned = !error_is_set(&host->session.error);
+    double part = append_expected(&plan);
+    append_tiers(&plan);
+    append_mechanisms(&plan);
+    append_summary(&plan, part);
     sqlite3_str_appendall(json, "}");
-    sqlite3_free(of_parts);
-    sqlite3_free(missing);
-    sqlite3_free(cuts);
   }
-  publish_clear(&publication);
-  return planned;
+  publish_clear(&plan.publication);
+  return planned && !error_is_set(plan.error);
 }
 
 /* ---- dp_plan --------------------------------------------------------------------------------- */
@@ -730,7 +686,7 @@ static int plan_call(struct host *host, int argc, sqlite3_value **argv, sqlite3_
   int planned = read && request_finish(&request, ledger_protects(ledger) == LEDGER_UNITS, error) &&
                 release_guarded(host, &request, 0, error) &&
                 (!request.sql || release_compile(&request, host)) && ledger_begin_copy(ledger) &&
-                ledger_enter_periods(ledger) && plan(host, &request, json);
+                ledger_enter_periods(ledger) && plan_one(host, &request, json);
   ledger_rollback(ledger);
   request_clear(&request);
   return planned;
@@ -742,17 +698,21 @@ static int plan_array(struct host *host, const char *array, sqlite3_str *json) {
   struct batch_items items = {host, 1, 0, 0};
   int planned =
       batch_items_read(&items, array) && ledger_begin_copy(ledger) && ledger_enter_periods(ledger);
-  int64_t since = planned ? ledger_last_charge(ledger) : 0;
+  struct plan plan = {.ledger = ledger,
+                      .error = &host->session.error,
+                      .since = planned ? ledger_last_charge(ledger) : 0,
+                      .json = json};
   sqlite3_str_appendall(json, "{\"plans\":[");
   for (int i = 0; i < items.count && planned; i++) {
     if (i) sqlite3_str_appendall(json, ",");
-    planned = plan(host, &items.list[i].request, json) || batch_items_fail(&items, i);
+    planned = plan_one(host, &items.list[i].request, json) || batch_items_fail(&items, i);
   }
   sqlite3_str_appendall(json, "]");
-  if (planned)
-    planned = append_tiers(json, ledger, since) &&
-              (append_summary(json, ledger, 0, 0, 0, 0, (double)NAN, 1, since, (double)NAN) ||
-               error_set_memory(&host->session.error));
+  if (planned) {
+    plan.text = sqlite3_str_new(0);
+    append_tiers(&plan);
+    append_summary(&plan, (double)NAN);
+  }
   sqlite3_str_appendall(json, "}");
   ledger_rollback(ledger);
   batch_items_clear(&items);
