@@ -149,9 +149,10 @@ void guard_free(struct guard *guard);
 /* Returns whether functions_register() has registered a function of this name. */
 int host_has(const struct host *host, const char *name);
 
-/* Call guard_enter() when a function of this extension starts to run, and when a statement starts to
-** read a table. Returns 0 with an error if the members of the tier may not use it. If the result is
-** 1, call guard_leave() when the function or the reading ends. A null guard admits everything. */
+/* Call guard_enter() when a function of this extension starts to run, and when a statement starts
+** to read a table. Returns 0 with an error if the members of the tier may not use it. If the result
+** is 1, call guard_leave() when the function or the reading ends. A null guard admits
+** everything. */
 int guard_enter(struct guard *guard, enum use use, struct error *error);
 void guard_leave(struct guard *guard);
 
