@@ -267,7 +267,7 @@ $(HOSTS)/sqlite/%/libsqlite3.so.0:
 	    $$(go list -m -f '{{.Dir}}' github.com/mattn/go-sqlite3)/sqlite3-binding.c -lm -lpthread -ldl
 
 $(HOSTS)/sqlite/%/fixed: tests/fixed/fixed.c $(HOSTS)/sqlite/%/libsqlite3.so.0 $(BUILD)/libdiffuse.a
-	$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a %.0,$^) $(STATIC) -lm -lpthread -ldl
+	$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a %.0,$^) $(TRACED) $(STATIC) -lm -lpthread -ldl
 
 # Runs the slowest tests, and the parameters that the mark "sample" leaves out. They rarely find an error, and take half an hour.
 test-slow: all unit static injector fixed replays bench-libraries $(BUILD)/star.db
@@ -399,6 +399,8 @@ $(BUILD)/injector: tests/faults/injector.c $(BUILD)/libdiffuse.a
 # run, and one whose guard has no authorizer (ext/functions/internal.h).
 fixed: $(BUILD)/fixed $(BUILD)/fixed.so $(BUILD)/bare/diffuse.so
 
+TRACED = -Wl,--wrap=discrete_gaussian_draw,--wrap=gaussian_bridge_draw
+
 BARE = ext/functions/public_tables.c ext/functions/guard.c
 $(BUILD)/bare/diffuse.so: $(BARE) $(filter-out %/functions/public_tables.o %/functions/guard.o,$(OBJECTS))
 	@echo CC $(BARE)
@@ -411,7 +413,7 @@ $(BUILD)/fixed.so: tests/fixed/extension.c tests/fixed/noise.h $(filter-out %/no
 
 $(BUILD)/fixed: tests/fixed/fixed.c tests/fixed/noise.h $(BUILD)/libdiffuse.a
 	@echo CC $<
-	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a,$^) $(WITH_SQLITE)
+	@$(CC) $(CPPFLAGS) -D_GNU_SOURCE $(CODEGEN) $(CFLAGS) -o $@ $(filter %.c %.a,$^) $(TRACED) $(WITH_SQLITE)
 
 # Makes the n-th call fail for every n of every statement, and kills processes a thousand times. This takes more than an
 # hour. `make test` tries only some values of n.
