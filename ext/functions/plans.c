@@ -127,8 +127,13 @@ static void append_how_precise(struct plan *plan, double half_width) {
     return;
   }
   double shrink = planned_shrink(&plan->publication, half_width);
-  if (!isnan(request->until))
-    sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%, or at ", 100 * request->until);
+  if (!isnan(request->until)) {
+    sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%", 100 * request->until);
+    if (request->least > 0)
+      sqlite3_str_appendf(text, " (\xC2\xB1%.15g below %.15g)", request->until * request->least,
+                          request->least);
+    sqlite3_str_appendall(text, ", or at ");
+  }
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
   append_noun(text, request);

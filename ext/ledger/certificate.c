@@ -202,6 +202,12 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
   " threshold that one unit" \
   " alone exceeds with probability at most delta (Korolova et al. 2009; Gopi et al. 2020)' END"
 
+#define STOPPING_THEOREM \
+  "CASE WHEN until IS NOT NULL THEN 'the steps to the stop cost one release there; whether each" \
+  " is made depends on points that all who pay see, so this is adaptive composition within the" \
+  " filter (Feldman and Zrnic 2021; Whitehouse et al. 2023; Smith and Thakurta 2022). The epsilon" \
+  " of this release alone is that of its ceiling, weight times the rate of the tier' END"
+
 #define WIDER_THEOREM \
   "what its units count together is moved into a ball of factor times the radius of one unit, so" \
   " its rate is at most factor^2 times the charged one, and its pure epsilon at most factor times"
@@ -261,7 +267,8 @@ static const struct statement certificate = {.sql =
   "     'published_at', " DAY("published_at") "))"
   "     FROM (SELECT * FROM dp_publication p WHERE p.release_id = r.id ORDER BY p.rate DESC) p)),"
   "   'theorem', json_object('rate', " OF_MECHANISM("theorem") ", 'tiers', " TIERS_THEOREM ","
-  "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ")))"
+  "     'shrink', " SHRINK_THEOREM ", 'keys', " KEYS_THEOREM ","
+  "     'stopping', " STOPPING_THEOREM ")))"
   "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
   " 'charges', (SELECT count(*) FROM dp_charge),"
   " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1),"

@@ -256,6 +256,11 @@ struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *t
   return paid_in(ledger, statement_bind(ledger, &select_paid, "is", release_id, tier));
 }
 
+struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
+                          int64_t last) {
+  return paid_in(ledger, statement_bind(ledger, &select_paid, "isi", release_id, tier, last));
+}
+
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                      const struct ledger_release *release, const struct cost *cost,
                      struct bill *bill) {
@@ -300,7 +305,9 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
+/* Returns the rate of the innermost publication of a release at a tier or outside it, which the
+** tier owes for it; or 0. */
+static double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
   sqlite3_stmt *row = statement_bind(ledger, &select_owed, "id", release_id, tier_rate);
   return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
 }
@@ -318,7 +325,7 @@ static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
   if (!(spare > RETURN_ROUNDING * owed) || !(spare <= now)) return !error_is_set(ledger->error);
   double spare_slack = paid.slack > slack ? nextafter(paid.slack - slack, 0) : 0;
   bill->payment.rate.high = -spare;
-  bill->payment.slack = -spare_slack;
+  bill->payment.slack = 0 - spare_slack; /* SQLite would store -0 as 0, which has another hash */
   if (ledger->grant && !reserve_pay(ledger, tier, &bill->payment)) return 0;
   if (!budget_read(ledger, tier->name, &bill->budget)) return 0;
   bill->budget = budget_after(&bill->budget, &bill->payment, 0);
@@ -405,9 +412,7 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
                    const struct inherited *inherited) {
   struct bill bill;
   struct payment paid = paid_for(ledger, inherited->release_id, tier->name);
-  struct payment cost =
-      paid_in(ledger, statement_bind(ledger, &select_paid, "isi", inherited->release_id, outer,
-                                     inherited->last));
+  struct payment cost = paid_until(ledger, inherited->release_id, outer, inherited->last);
   if (cost.curve.any) /* the two tiers have different filter orders, so use an upper bound */
     cost.curve.values[AT_FILTER] = renyi_curve_at(cost.curve.values, tier->filter_order);
   bill.payment = (struct payment){{total_missing(paid.rate, total_up(cost.rate)), 0},

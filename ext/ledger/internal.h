@@ -415,12 +415,11 @@ void charge_hash(const char *previous, const struct charge *charge, char hash[HA
   " granularity || '/' || shift || '/' || sensitivity FROM dp_ledger l, dp_release r"              \
   " WHERE r.id = " release_id ")"
 
-/* Returns the amount that a tier has paid for a release so far, less what was returned. */
+/* Returns the amount that a tier has paid for a release so far, less what was returned; or by the
+** charge with the id `last`. */
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier);
-
-/* Returns the rate of the innermost publication of a release at a tier or outside it, which the
-** tier owes for it; or 0. */
-double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate);
+struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
+                          int64_t last);
 
 /* A return is rounded to a double towards 0. What it leaves exceeds what the tier owes by at most
 ** this part, because a charge is at most 2^15 times what is left of it. */

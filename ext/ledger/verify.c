@@ -37,10 +37,13 @@ static const struct statement find_orphan = {
            " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
            " id NOT IN (SELECT release_id FROM dp_publication)) LIMIT 1"};
 static const struct statement select_returns = {
-    .sql =
-        "SELECT DISTINCT c.release, c.tier, c.release_id, t.rate, r.until IS NULL FROM dp_charge c"
-        " JOIN dp_tier t ON t.name = c.tier LEFT JOIN dp_release r ON r.id = c.release_id"
-        " WHERE c.kind = 'return'"};
+    .sql = "SELECT c.release, c.tier, c.release_id, c.id, t.rate, r.until IS NULL FROM dp_charge c"
+           " JOIN dp_tier t ON t.name = c.tier LEFT JOIN dp_release r ON r.id = c.release_id"
+           " WHERE c.kind = 'return'"};
+/* Finds a publication of release ?1 that costs ?3, at a tier of at most the rate ?2. */
+static const struct statement find_worth = {
+    .sql = "SELECT 1 FROM dp_publication p JOIN dp_tier t ON t.name = p.tier WHERE release_id = ?1"
+           " AND t.rate <= ?2 AND abs(?3 - p.rate) <= ?4 * p.rate LIMIT 1"};
 /* Lists each publication together with each tier that must have paid for it. */
 static const struct statement select_publications_to_pay = {
     .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
@@ -269,14 +272,17 @@ static int check_publication(struct ledger *ledger, sqlite3_stmt *row,
                             column_text(ledger, row, 2), release, tier);
 }
 
-/* Checks that a return is one of a release with the option until, and leaves exactly what the tier
-** owes. A second or larger return would leave less. */
+/* Checks that a return is one of a release with the option until, and left the tier with exactly
+** the price of a publication. A second or larger return would leave less. Later charges, such as
+** that of a refinement, may follow, and need not be returned. */
 static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
-  double owed = owed_for(ledger, sqlite3_column_int64(row, 2), sqlite3_column_double(row, 3));
-  struct payment paid = paid_for(ledger, sqlite3_column_int64(row, 2), column_text(ledger, row, 1));
-  double left = total_up(paid.rate);
-  return (owed > 0 && !sqlite3_column_int(row, 4) && paid.slack >= 0 &&
-          fabs(left - owed) <= RETURN_ROUNDING * owed) ||
+  int64_t release_id = sqlite3_column_int64(row, 2);
+  struct payment left =
+      paid_until(ledger, release_id, column_text(ledger, row, 1), sqlite3_column_int64(row, 3));
+  int fits = statement_integer(ledger, statement_bind(ledger, &find_worth, "iddd", release_id,
+                                                      sqlite3_column_double(row, 4),
+                                                      total_up(left.rate), RETURN_ROUNDING)) != 0;
+  return (fits && !sqlite3_column_int(row, 5) && left.slack >= 0) ||
          ledger_discrepancy(ledger, "dp_charge: what '%s' gave back to tier '%s' does not fit it",
                             column_text(ledger, row, 0), column_text(ledger, row, 1));
 }

@@ -280,11 +280,14 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
 /* SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
 ** the cost of its publication there, in percent of the most that it could cost. */
 #define STOPPED_SQL(v) \
-  "SELECT iif(p.clock IS r.stop, printf('; stopped at \xC2\xB1%g%%, %.2g%% of the price of a" \
-  " whole release', 100 * r.until, " SPENT_PERCENT "), printf('; \xC2\xB1%g%% was not reached'," \
-  " 100 * r.until)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
-  " WHERE p.release_id = r.id AND p.tier = " v ".tier"
-#define SPENT_PERCENT "min(100, 100 * p.rate / (r.weight * t.rate))"
+  "SELECT '; ' || iif(p.clock IS r.stop, 'stopped at ' || goal || ', ' ||" \
+  " CASE WHEN part < 0.01 THEN 'less than 0.01' WHEN part >= 99.5 THEN '100'" \
+  " ELSE printf('%.2g', part) END || '% of the price of a whole release'," \
+  " goal || ' was not reached') FROM (SELECT clock, 100 * p.rate / (r.weight * t.rate) AS part," \
+  " printf('\xC2\xB1%g%%', 100 * r.until) ||" \
+  " iif(r.least > 0, printf(' (\xC2\xB1%.15g below %.15g)', r.until * r.least, r.least), '')" \
+  " AS goal FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
+  " WHERE p.release_id = r.id AND p.tier = " v ".tier) p"
 
 /* SQL for the options of the release `r`, where `seen` is a condition on the tier `t`. If a release
 ** with the option until has stopped at such a tier, its options say what part of the price it

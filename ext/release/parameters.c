@@ -398,6 +398,10 @@ static int finish_precision(struct request *request, struct error *error) {
   return 1;
 }
 
+/* The interval of a standard deviation is as wide, in parts of it, as half of that of its variance.
+** Beyond a quarter of a variance, stopping where noise is on its side would bias it (path.c). */
+#define UNTIL_OF_ROOT 0.125
+
 /* Checks that a release can stop when it is accurate enough (path.c). */
 static int finish_until(struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
@@ -407,6 +411,7 @@ static int finish_until(struct request *request, struct error *error) {
       return error_set(error, "least belongs to until (give until, a part of the figure)");
     return 1;
   }
+  if (request->least == 0) request->least = NAN; /* the default: the same release */
   if (is_given(request->half_width))
     return error_set(error, "give until (part of the figure) or half_width (a number), not both");
   if (request->periods)
@@ -420,6 +425,11 @@ static int finish_until(struct request *request, struct error *error) {
                      aggregate->kind);
   if (request->max_groups > 0)
     return error_set(error, "until needs public keys (list them in \"keys\")");
+  if (aggregate->root && request->until > UNTIL_OF_ROOT)
+    return error_set(error,
+                     "until must be at most %g for standard deviations (their variance then has "
+                     "twice as much)",
+                     UNTIL_OF_ROOT);
   /* A tier's default may be another mechanism, whose noise has no path of this kind. */
   if (!request->mechanism) request->mechanism = sqlite3_mprintf("%s", gaussian_mechanism.name);
   if (!request->mechanism) return error_set_memory(error);

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ledger/accountant.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 
@@ -196,7 +197,8 @@ static uint64_t outward_clock(const struct publication *publication, int tier, u
   const struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
   double rate = tier_rate(publication, tier);
-  if (until_is_given(release) && noise->clock(release->sensitivity, rate) <= inner) return inner;
+  uint64_t clock = noise->clock(release->sensitivity, rate);
+  if (until_is_given(release) && clock && clock <= inner) return inner;
   return noise->outward(release->sensitivity, rate, inner);
 }
 
@@ -648,6 +650,23 @@ int path_publish_drawn(struct publication *publication) {
 
 /* ---- a new release --------------------------------------------------------------------------- */
 
+/* Makes the ladder of a new release with the option until, for the slack of its draws. */
+static int charge_ladder(struct publication *publication) {
+  struct ledger_release *release = &publication->definition.release;
+  const struct ledger_tier *tier = publication_tier(publication);
+  struct rung *rungs;
+  int count;
+  if (!tier->accountant->covers_rates)
+    return error_set(&publication->session->error,
+                     "tier '%s' has a budget of %s, and until needs Gaussian noise (leave until "
+                     "out, and ask dp_plan() for the weight of a half_width)",
+                     tier->name, tier->accountant->title);
+  if (!ladder_make(publication, 0, &rungs, &count)) return 0;
+  release->slack = ladder_slack(publication, rungs, count);
+  sqlite3_free(rungs);
+  return 1;
+}
+
 int path_charge(struct publication *publication) {
   const struct definition *definition = &publication->definition;
   struct ledger_release *release = &publication->definition.release;
@@ -666,13 +685,7 @@ int path_charge(struct publication *publication) {
   release->shift = design.shift;
   release->sensitivity = design.sensitivity;
   release->slack = definition->mechanism->noise->draw_slack(clock, definition->layout.touched);
-  if (until_is_given(release)) {
-    struct rung *rungs;
-    int count;
-    if (!ladder_make(publication, 0, &rungs, &count)) return 0;
-    release->slack = ladder_slack(publication, rungs, count);
-    sqlite3_free(rungs);
-  }
+  if (until_is_given(release) && !charge_ladder(publication)) return 0;
   return definition_store(publication) && charge(publication, clock);
 }
 

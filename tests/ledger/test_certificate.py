@@ -111,6 +111,7 @@ def test_every_figure_is_the_ledgers(book, path):
             assert p["kernel"] == (json.loads(published["kernel"]) if published["kernel"] else None)
             assert len(p) == 19
         assert (r["theorem"]["shrink"] is None) == (row["mechanism"] == "gaussian")
+        assert (r["theorem"]["stopping"] is None) == (row["until"] is None)
         if row["theta"] is not None:
             assert "Corollary 7" in r["theorem"]["shrink"]
         elif row["mechanism"] == "ou":

@@ -1,21 +1,23 @@
 """Tests releases that stop when they are accurate enough (the options until and least): the ladder, the rule, the prices, the points
-of other tiers, and what outer tiers see. The ladder, the rule and the prices are computed here a second time, from the contract."""
+of other tiers, and what outer tiers see. until_reference.py computes the ladder, the rule and the prices a second time;
+test_until_walks.py compares every draw with them."""
 
 import fractions
 import itertools
 import json
 import math
 import random
+import sqlite3
 import statistics
 
 import pytest
 
 from conftest import connect, interrupted, ledger_of, make_ledger, one, refused, run
+from until_reference import ladder, price, variance, Z
 
 pytestmark = pytest.mark.alarm(3e-8)
 
 TIERS = {"a": 0.009, "b": 0.001, "c": 0.0001}
-Z = statistics.NormalDist().inv_cdf(0.975)
 
 
 def open_ledger(path=":memory:", people=18240, tiers=TIERS, accountant="gdp", options="{}"):
@@ -47,32 +49,6 @@ def clock(db, tier, name="r"):
 
 def sensitivity(db, name="r"):
     return one(db, "SELECT sensitivity FROM dp_release WHERE name = ?", name)
-
-
-def variance(s, rate):
-    """The lattice variance of a rate: ceil(s^2 / (2 rate)) + 1."""
-    return math.ceil(fractions.Fraction(s * s) / (2 * fractions.Fraction(rate))) + 1
-
-
-def price(s, v):
-    """The rate of Gaussian noise of variance v, as every accountant charges it (NOISE: the margin of 1/12)."""
-    return fractions.Fraction(s * s) / (2 * (fractions.Fraction(v) - fractions.Fraction(1, 12)))
-
-
-def ladder(s, rates, weight=1):
-    """The rungs of the asked tier, whose rate is the first, and of the tiers outside it, the outermost rung first."""
-    ceiling, *outer = [variance(s, fractions.Fraction(weight) * fractions.Fraction(rate)) for rate in rates]
-    stays = []
-    for v in sorted((v for v in outer if v < 2**55), reverse=True):
-        if not stays or (stays[-1] - v) * 64 >= stays[-1]:
-            stays.append(v)
-    rungs = [] if stays and (stays[-1] - ceiling) * 64 < stays[-1] else [ceiling]
-    v = ceiling + ceiling // 4
-    while v <= 4096 * ceiling and v < 2**55:
-        if all(abs(v - t) * 64 >= t for t in stays):
-            rungs.append(v)
-        v += v // 4
-    return sorted(rungs + stays, reverse=True)
 
 
 def charges(db, name="r"):
@@ -129,10 +105,13 @@ def test_what_is_charged_and_returned(accountant):
         exact = ceiling if kind == "charge" else stop - ceiling
         assert math.isclose(rate, exact, rel_tol=1e-12)
     assert all(fits(db, tier, stop) for tier in "ab") and not paid(db, "c")
+    (told,) = json.loads(one(db, "SELECT dp_certificate()"))["releases"]
+    assert "The epsilon of this release alone is that of its ceiling, weight times the rate of the tier" in told["theorem"]["stopping"]
     spent, releases = db.execute(budget).fetchone()
     assert math.isclose(spent, stop, rel_tol=1e-9) and releases == 1
     before = charges(db)
-    assert count(db, "b")[0] == one(db, "SELECT value FROM dp_value WHERE tier = 'b'")  # asked again: the same figure
+    for again in ({}, {"least": 0}):  # asked again: the same figure
+        assert count(db, "b", **again)[0] == one(db, "SELECT value FROM dp_value WHERE tier = 'b'")
     assert charges(db) == before and one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -141,13 +120,16 @@ def test_a_count_of_nothing():
     value, low, high, display, figure = count(db, "b")
     assert figure.endswith("; ±5% was not reached") and not [kind for *_, kind in charges(db) if kind == "return"]
     assert clock(db, "b") == variance(sensitivity(db), TIERS["b"])
+    plan = one(db, "SELECT dp_plan('b', 'count', 1, '{\"until\":0.05, \"least\":10}') ->> 'summary'")
+    assert plan.startswith("stops at ±5% (±0.5 below 10), or at ±")
+    assert count(db, "b", "least", least=10)[4].endswith("; ±5% (±0.5 below 10) was not reached")
     known = []  # with `least`, it ends at a price that is known beforehand
     for name in "xyz":
         figure = count(db, "a", name, least=1000)[4]
-        assert "; stopped at ±5%, " in figure
+        assert "; stopped at ±5% (±50 below 1000), " in figure
         known.append(clock(db, "a", name))
     granularity = one(db, "SELECT granularity FROM dp_release WHERE name = 'x'")
-    rungs = ladder(sensitivity(db, "x"), TIERS.values())
+    rungs = ladder(sensitivity(db, "x"), [*TIERS.values()])
     assert set(known) == {next(v for v in rungs if Z * math.sqrt(v) * 2.0 ** granularity <= 50)}
 
 
@@ -279,6 +261,63 @@ def test_refining_walks_on():
     assert fits(db, "a", price(sensitivity(db, "early"), clock(db, "b", "early")), "early") and one(db, "SELECT dp_verify()") == "ok"
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_happens_every_tier_pays_for_what_it_sees(seed):
+    """Random tiers (two of which may be near each other), releases, diffusions, refinements, batches, later tiers, and questions that
+    are interrupted. In the end each tier has paid exactly for the least noisy point that it sees, and the ceiling for what failed."""
+    rng = random.Random(seed)
+    rates = {f"t{i}": rate for i, rate in enumerate(sorted((10 ** rng.uniform(-5, -2) for _ in range(rng.randint(1, 4))), reverse=True))}
+    if len(rates) > 1 and rng.random() < 0.4:
+        rates["t1"] = rates["t0"] * 0.995
+    accountant, asked, failed = rng.choice(["gdp", "rdp"]), {}, set()
+    db = open_ledger(people=rng.choice([30, 400, 5000]), tiers=rates, accountant=accountant)
+
+    def act(action, name, tier):
+        options = {"clip": 1, "until": rng.choice([0.01, 0.05, 0.25]), "weight": rng.choice([1, 0.5]), **rng.choice([{}, {"least": 300}])}
+        outer = [t for t in rates if rates[t] < rates[tier]]
+        if action == "tier":
+            rate = 10 ** rng.uniform(-5.5, -2)
+            one(db, "SELECT dp_tier(?, ?, 8.0, 1e-6, ?)", name, rate, accountant)
+            rates[name] = rate
+        elif action == "batch":
+            one(db, "SELECT dp_batch(?)", json.dumps([{"tier": tier, "kind": "count", "sql": "SELECT DISTINCT 1 FROM t",
+                                                       "options": {**options, "name": name}, "diffuse": rng.sample(outer, rng.randint(0, len(outer)))}]))
+            asked[name] = options
+        elif action == "ask" or action == "interrupt":
+            sql = "SELECT dp_release(?, 'count', 'SELECT DISTINCT 1 FROM t', ?)"
+            if action == "interrupt":
+                interrupted(db, sql, tier, json.dumps({**options, "name": name}))
+            else:
+                one(db, sql, tier, json.dumps({**options, "name": name}))
+                asked[name] = options
+        elif asked:
+            name = rng.choice(list(asked))
+            sql, options = "SELECT dp_release(?, 'count', 'SELECT DISTINCT 1 FROM t', ?)", {**asked[name], "name": name, "refine": True}
+            if action == "diffuse":
+                one(db, "SELECT dp_diffuse(?, ?)", name, tier)
+            elif action == "refine":
+                one(db, sql, tier, json.dumps(options))
+                failed.discard(name)
+            elif rates[tier] > max(rates[t] for (t,) in db.execute("SELECT tier FROM dp_publication WHERE release = ?", (name,))):
+                interrupted(db, sql, tier, json.dumps(options))
+                failed.add(name)
+
+    for step in range(14):
+        try:
+            act(rng.choice(["ask", "ask", "diffuse", "diffuse", "refine", "refused refine", "tier", "batch", "interrupt"]), f"n{step}", rng.choice(list(rates)))
+        except sqlite3.OperationalError as error:
+            assert any(words in str(error) for words in ("at tier", "too near", "is not finished", "was created after")), error
+    seen = db.execute("SELECT release, tier, clock FROM dp_publication").fetchall()
+    for name, tier in itertools.product(asked, rates):
+        clocks = [clock for release, t, clock in seen if release == name and rates[t] <= rates[tier]]
+        owed = price(sensitivity(db, name), min(clocks)) if clocks else 0
+        assert fits(db, tier, owed, name) or (name in failed and paid(db, tier, name) > owed), (name, tier)
+    for tier, spent in db.execute("SELECT tier, spent_rate FROM dp_budget"):
+        rows = [fractions.Fraction(rate) for (rate,) in db.execute("SELECT rate FROM dp_charge WHERE tier = ?", (tier,))]
+        assert math.isclose(spent, sum(rows), rel_tol=1e-12)
+    assert one(db, "SELECT dp_verify()") == "ok"
+
+
 def test_outer_tiers_do_not_see_where_inner_ones_stopped(path_of):
     """Everything that a guest of c can read is the same in two ledgers in which the walks at a stop at different rungs inside c."""
     seen = []
@@ -371,6 +410,9 @@ REFUSED = [
     ("group_count", {"max_groups": 2}, "until needs public keys (list them in \"keys\")"),
     ("count", {"periods": "2026-01/2026-03"}, "a series cannot stop early"),
     ("bounds", {"clip": None}, "until is for numbers with an interval, not 'bounds'"),
+    ("stddev", {"clip": None, "lo": 0, "hi": 9, "until": 0.13}, "until must be at most 0.125 for standard deviations"),
+    ("median", {"clip": None, "lo": 0, "hi": 9, "mechanism": "exponential"}, "until needs Gaussian noise, not mechanism 'exponential'"),
+    ("count", {"half_width": 5}, "unknown option 'half_width'"),
     ("choice", {"clip": None, "candidates": ["0", "1"]}, "until is for numbers with an interval, not 'choice'"),
 ]
 
@@ -379,7 +421,7 @@ REFUSED = [
 def test_refusals(kind, options, words):
     db = open_ledger(people=50)
     options = {key: value for key, value in {"clip": 1, "until": 0.05, "name": "r", **options}.items() if value is not None}
-    columns = {"group_count": "g", "choice": "g", "bounds": "x"}.get(kind, "1")
+    columns = {"group_count": "g", "choice": "g", "bounds": "x", "stddev": "x", "median": "x"}.get(kind, "1")
     message = refused(db, "SELECT dp_release('a', ?, ?, ?)", kind, f"SELECT {columns} FROM t", json.dumps(options))
     assert words in message, message
     assert not one(db, "SELECT count(*) FROM dp_charge")
@@ -391,10 +433,17 @@ def test_refusals_of_other_calls():
         db, "SELECT dp_plan('a', 'count', 1, '{\"until\":0.05, \"half_width\":5}')")
     pure = open_ledger(people=50, tiers={})
     one(pure, "SELECT dp_tier('p', 0.3, 5.0, 0, 'pure')")
-    assert "Gaussian" in refused(pure, "SELECT dp_release('p', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"until\":0.05}')")
+    for call in ("dp_release('p', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"until\":0.05}')", "dp_plan('p', 'count', 1, '{\"until\":0.05}')"):
+        assert ("tier 'p' has a budget of pure differential privacy, and until needs Gaussian noise (leave until out, and ask dp_plan() for the"
+                " weight of a half_width)") in refused(pure, f"SELECT {call}")
     one(db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"name\":\"r\"}')")
     assert "exists with other parameters" in refused(
         db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"name\":\"r\", \"until\":0.05}')")
+    one(db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', '{\"clip\":1, \"name\":\"s\", \"until\":0.05}')")
+    for other in ({}, {"until": 0.1}, {"until": 0.05, "least": 10}):
+        assert "exists with other parameters" in refused(
+            db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', ?)", json.dumps({"clip": 1, "name": "s", **other}))
+    assert "until and least are for dp_release() and dp_answer()" in refused(db, "SELECT dp_count('a', x, 1, '{\"until\":0.05}') FROM t")
     assert "until and least are for dp_release() and dp_answer()" in refused(
         db, "SELECT dp_merge('a', dp_states(value), '{\"name\":\"m\", \"until\":0.05}') FROM"
             " (SELECT dp_partial('count', 'SELECT 1 FROM t', '{\"clip\":1}') AS value)")
@@ -410,27 +459,29 @@ def test_an_interrupted_walk_leaves_the_ceiling_charged():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def test_a_kill_leaves_the_ceiling_or_the_whole_walk(path_of):
-    """The process is killed at each of its writes. Either the ceiling is charged and no value is stored, or both."""
-    open_ledger(path_of, people=2000).close()
+@pytest.mark.parametrize("refines", [False, True])
+def test_a_kill_leaves_the_ceiling_or_the_whole_walk(path_of, refines):
+    """The process is killed at each of its writes. Either the ceiling is charged and no value is stored, or both are. The same
+    of a refinement."""
+    db = open_ledger(path_of, people=2000)
+    if refines:
+        assert "was not reached" in count(db, "c")[4]
+    before = charges(db)
+    db.close()
     run("""
-        from test_until import count
-        database, ends = pathlib.Path(sys.argv[1]), set()
+        database, before, sql, ends = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], set()
 
-        def release(path):
-            count(connect(path), "b")
-
-        for at, path, ended in killed_at_writes(database, range(1, 200), release):
+        for at, path, ended in killed_at_writes(database, range(1, 200), lambda path: one(connect(path), sql)):
             db = connect(path)
-            kinds = sorted(kind for (kind,) in db.execute("SELECT kind FROM dp_charge"))
-            values = one(db, "SELECT count(*) FROM dp_value")
+            kinds = [kind for (kind,) in db.execute("SELECT kind FROM dp_charge WHERE id > ? ORDER BY id", (before,))]
+            values = one(db, "SELECT count(*) FROM dp_value WHERE tier = 'b'")
             assert (kinds, values) in [([], 0), (["charge"] * 2, 0), (["charge"] * 2 + ["return"] * 2, 1)], (kinds, values)
             assert one(db, "SELECT dp_verify()") == "ok"
             ends.add((len(kinds), values))
             db.close()
         assert ends == {(0, 0), (2, 0), (4, 1)} and ended
-        """.replace("from test_until", f"sys.path.insert(0, {str(__import__('pathlib').Path(__file__).parent)!r}); from test_until"),
-        path_of)
+        """, path_of, len(before),
+        "SELECT dp_release('b', 'count', 'SELECT 1 FROM t', '{\"name\":\"r\", \"clip\":1, \"until\":0.05, \"refine\":true}')")
 
 
 # ---- edits of the ledger -------------------------------------------------------------------------------------------
