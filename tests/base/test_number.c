@@ -39,7 +39,7 @@ static void check_exact(double x) {
 }
 
 static void random_numbers(void) {
-  for (int i = 0; i < 200000; i++) {
+  for (int i = 0; i < 60000; i++) {
     uint64_t bits = random_bits();
     double x;
     memcpy(&x, &bits, sizeof x);

@@ -171,7 +171,7 @@ def test_every_select_gives_what_plain_copies_give(path, who):
     names = names_of(connect(path)) - ({"dp_policy_plan"} if who != "owner" else set()) - ({"dp_answer"} if who == "public" else set())
     assert {"dp_value", "dp_publication", "dp_charge", "dp_rdp", "dp_span", "dp_table", "dp_budget", "dp_column"} < names
     asked, differing, filled, ors, errors = Questions(db, 5, names, who), [], 0, 0, 0
-    count = 400 if who == "5" else 1500  # a grant waits before each answer
+    count = 100 if who == "5" else 800  # a grant waits before each answer
     for _ in range(count):
         sql, of_copies, is_ordered = asked.question()
         expected = [list(map(repr, row)) for row in asked.plain.execute(of_copies)]

@@ -99,7 +99,7 @@ def environment():
 
 
 @pytest.mark.xdist_group("engines")
-@pytest.mark.parametrize("engine,code", [("spark", SPARK), ("dask", DASK)], ids=["spark", "dask"])
+@pytest.mark.parametrize("engine,code", [pytest.param("spark", SPARK, marks=pytest.mark.slow), ("dask", DASK)], ids=["spark", "dask"])
 def test_the_engines_merge_their_partitions(place, engine, code):
     if not (ENGINES / ".done").exists() or (engine == "spark" and not shutil.which("java")):
         pytest.skip("no engines (make deps-hosts)")

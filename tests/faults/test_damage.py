@@ -14,7 +14,7 @@ import pytest
 from conftest import SUM, connect, create, ledger_of, one, run
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
-FLIPS = 40000 if os.environ.get("DIFFUSE_FAULTS") == "all" else 150
+FLIPS = 40000 if os.environ.get("DIFFUSE_FAULTS") == "all" else 80
 
 
 def test_flipped_bytes_all_over_the_file(tmp_path):

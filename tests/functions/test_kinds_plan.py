@@ -42,6 +42,7 @@ def flat(call):
 # ---- plans ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("weight", [1, 0.25])
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove"), ("row", "replace")])
 def test_a_plan_is_what_the_release_then_is(protects, adjacency, weight):

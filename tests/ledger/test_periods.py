@@ -77,7 +77,7 @@ def most_overlaps(inner, outer):
 
 
 @pytest.mark.parametrize("inner", KINDS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_an_inner_budget_must_hold_all_outer_budgets_that_can_overlap_it(db_without_tiers, inner):
     """With pure accounting, budgets add up, so an inner period that overlaps n outer periods of budget 1 needs the budget n. The
     test creates the tiers in both orders."""

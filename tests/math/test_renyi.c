@@ -108,7 +108,7 @@ static void random_curve(double curve[RENYI_ORDERS]) {
 }
 
 static void curves_between_the_orders(void) {
-  for (int run = 0; run < 300; run++) {
+  for (int run = 0; run < 60; run++) {
     double curve[RENYI_ORDERS];
     random_curve(curve);
     int k = (int)(random_bits() % (RENYI_ORDERS - 2));

@@ -219,7 +219,7 @@ def test_neighbours_differ_by_the_sensitivity_at_most(kind, more, adjacency):
     text = options(small, rng.choice([2, 3, [["ward", "age"], ["sex"]]]), name="r", **more)
     reached = 0.0
     with quick_path() as path:
-        for trial in range(8):
+        for trial in range(4):
             base = people(rng, small, 12)
 
             def unit():

@@ -24,7 +24,7 @@ def sigma(clip, rate):
     return clip / math.sqrt(2 * rate)
 
 
-@pytest.fixture(scope="module", params=["count", "sum"])
+@pytest.fixture(scope="module", params=[pytest.param("count", marks=pytest.mark.slow), "sum"])
 def paths(request):
     """Makes releases of the same data at three tiers. Returns the kind, the clip, the true answer, {tier: rows of
     dp_value}, and the granularities."""

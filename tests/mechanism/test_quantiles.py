@@ -43,7 +43,7 @@ PLACES = [1, 3, 4, 8, 11, 15]
 RIGHT = [(0.5 + place / LEAVES * (LEAVES * PER_LEAF - 1)) / PER_LEAF for place in PLACES]
 
 
-@pytest.fixture(scope="module", params=["add-remove", "replace"])
+@pytest.fixture(scope="module", params=["add-remove", pytest.param("replace", marks=pytest.mark.slow)])
 def errors(request):
     """Returns the errors in rank of RELEASES releases at the boundaries of leaves, the standard deviation of the noise of a node,
     and the rows of dp_value."""
@@ -56,7 +56,6 @@ def errors(request):
     return (values - RIGHT) * PER_LEAF, sigma, stated.reshape(RELEASES, len(PLACES), 4)
 
 
-@pytest.mark.sample(1)
 def test_the_error_in_rank_is_that_of_least_squares(errors):
     """A leaf has 60 rows, and the noise of a node has the standard deviation 0.2 (or 0.3). The error in rank is therefore
     proportional to the error in value, up to a curvature of 2%."""

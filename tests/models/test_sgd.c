@@ -515,8 +515,8 @@ static void noise_on_top(void) {
 
 /* Every row moves the point by one step of eta C, and there is no noise, so the final point M shows
 ** how many rows were used. The 8 possible numbers of rows are equally likely. The test trains
-** 80,000 models, so each count has a standard deviation of 93.5. The test allows six standard
-** deviations, which each count exceeds with probability 2e-9. */
+** 12,000 models, so each count has a standard deviation of 36. The test allows seven standard
+** deviations, which each count exceeds with probability 1e-11. */
 static void random_stop(void) {
   struct descent descent = {.loss = LOSS_HUBER,
                             .rows = 8,
@@ -533,7 +533,7 @@ static void random_stop(void) {
   descent_derive(&descent);
   lattice_of(&descent, 1, &shape, &design);
   script_length = 0;
-  for (int i = 0; i < 40000; i++) {
+  for (int i = 0; i < 12000; i++) {
     struct training *training = training_open(&descent, &shape, &design);
     for (int row = 0; row < 12; row++) {
       double x = 1;
@@ -545,7 +545,7 @@ static void random_stop(void) {
     training_close(training);
   }
   for (int taken = 1; taken <= 8; taken++)
-    CHECK(abs(counts[taken] - 5000) < 6 * 67, "%d of 40000 stopped after %d", counts[taken],
+    CHECK(abs(counts[taken] - 1500) < 7 * 36, "%d of 12000 stopped after %d", counts[taken],
           taken);
 }
 
@@ -562,7 +562,7 @@ static long double stick(long double epsilon, long double apart, long double sla
 ** never above the delta of the theorem as printed. The code finds the least variance for a given
 ** delta. */
 static void stop_delta(void) {
-  for (int model = 0; model < 60; model++) {
+  for (int model = 0; model < 25; model++) {
     struct descent descent = random_descent(1 + (int)(random_bits() % 1000), 0);
     struct layout shape;
     struct design design;

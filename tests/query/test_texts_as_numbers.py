@@ -110,10 +110,10 @@ def test_a_series_agrees(kind, expected):
 
 @pytest.mark.parametrize("threads", [0, 3])
 def test_threads_agree(tmp_path, threads):
-    db = table(VALUES * 300, path=str(tmp_path / "t.db"))
+    db = table(VALUES * 60, path=str(tmp_path / "t.db"))
     db.execute(f"PRAGMA threads = {threads}")
     answer = json.loads(one(db, f"SELECT dp_release('exact', 'group_sum', 'SELECT k % {len(VALUES)}, x FROM t', ?)", json.dumps(SUMS)))
-    check(answer, [300 * x for x in CLIPPED], threads)
+    check(answer, [60 * x for x in CLIPPED], threads)
 
 
 def test_a_model_skips_what_is_no_number():

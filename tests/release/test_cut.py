@@ -215,7 +215,7 @@ def test_households_are_counted_and_bound_the_counts(kind, threads):
         one(db, "SELECT dp_within('household', 'person', 'home', 3)")
         one(db, "SELECT dp_tier('t', 1e6, 1e15, 0.9, 'rdp', 0.5)")
         one(db, f"PRAGMA threads = {threads}")
-        people = [(unit, None if unit % 7 == 0 else home) for unit, home in enumerate(h for h in range(2000) for _ in range(1 + h % 6))]
+        people = [(unit, None if unit % 7 == 0 else home) for unit, home in enumerate(h for h in range(600) for _ in range(1 + h % 6))]
         db.executemany("INSERT INTO person VALUES (?, ?)", people)
         rows = [("abcd"[home % 4 if home is not None else 0], 1, unit) for unit, home in people for _ in range(1 + (unit % 5 == 0))]
         db.executemany("INSERT INTO visit(k, x, unit) VALUES (?, ?, ?)", rows)

@@ -99,12 +99,12 @@ def test_close_tiers_outward(gap):
 @pytest.mark.parametrize("kind", ["sum", pytest.param("ou_sum", marks=pytest.mark.slow)])
 @pytest.mark.sample(1)
 def test_joint_law_is_that_of_the_forward_construction(walk, kind):
-    """Each of 1500 releases is made at c, refined at b and a, and diffused to d. The points are those of a Brownian path at the
+    """Each of 800 releases is made at c, refined at b and a, and diffused to d. The points are those of a Brownian path at the
     clocks of the tiers (40 comparisons of moments at seven standard errors, false alarms 7e-10)."""
     db = ledger()
     radius = ", 4" if kind == "ou_sum" else ""
     for tier in ("c", "b", "a") if walk == "one tier at a time" else ("c", "a"):
-        for i in range(1500):
+        for i in range(800):
             one(db, f"SELECT dp_{kind}(?, x, ?{radius}, ?) FROM t", tier, CLIP, f'{{"name":"r{i:05}","refine":true}}')
     for tier in ("b", "d"):
         db.execute("SELECT dp_diffuse(name, ?) FROM dp_release", (tier,)).fetchall()

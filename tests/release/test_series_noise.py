@@ -37,6 +37,7 @@ def play(path, order, keys, tiers=RATES, **more):
     return db
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ORDERS)
 def test_points_are_a_path_of_tiers(name):
     """Every tier has the stated variance; the covariance of an inner and an outer point is the inner variance; periods are independent.

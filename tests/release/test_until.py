@@ -173,7 +173,7 @@ def test_every_kind_with_an_interval(kind, sql, options):
     ("sum", "SELECT x FROM t", {"clip": 10}, sum(i * 7 % 1000 / 100 for i in range(1, 2001))),
     ("avg", "SELECT x FROM t", {"lo": 0, "hi": 10}, sum(i * 7 % 1000 / 100 for i in range(1, 2001)) / 2000),
     ("group_count", "SELECT g FROM t", {"clip": 1, "keys": ["0", "1", "2"]}, 1200)])
-@pytest.mark.parametrize("until", [pytest.param(0.01, marks=pytest.mark.slow), 0.05, pytest.param(0.1, marks=pytest.mark.slow), 0.25])
+@pytest.mark.parametrize("until", [0.05, *(pytest.param(until, marks=pytest.mark.slow) for until in (0.01, 0.1, 0.25))])
 @pytest.mark.alarm(1e-8)
 def test_intervals_contain_the_truth(kind, sql, options, truth, until):
     """95% of the intervals of the first figure contain it. 400 draws, at most 46 misses, more than which has a probability of 1e-9;

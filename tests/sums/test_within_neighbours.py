@@ -205,6 +205,7 @@ def difference(one, other, is_l1=False):
     return sum(sizes) if is_l1 else math.hypot(*sizes)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_person_and_a_household(folder, seed):
     """A person moves a release by at most its sensitivity s, and a household by at most f s, of every kind. Home 0 comes close."""
