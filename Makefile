@@ -206,10 +206,11 @@ $(BUILD)/rooms.a: $(SUMS) $(NOISE) $(MATH) $(SERVICES)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# pytest runs one process for each core. If a process crashes, the run ends. A crash inside a test
-# is a failure of that test. A crash elsewhere changes the exit status (tests/helpers/plugin.py).
-WORKERS ?= $(shell nproc)
-PYTEST   = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
+# pytest runs one process for each core and one more, because some tests wait. It keeps the compiled tests in build/. If a process
+# crashes, the run ends. A crash inside a test is a failure of that test. A crash elsewhere changes the exit status
+# (tests/helpers/plugin.py).
+WORKERS ?= $(shell expr $$(nproc) + 1)
+PYTEST   = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadgroup --max-worker-restart=0 \
            $(PYTEST_OPTIONS)
 
 test: all unit static injector fixed replays bench-libraries $(BUILD)/star.db

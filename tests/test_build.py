@@ -3,6 +3,7 @@
 
 import ast
 import collections
+import functools
 import itertools
 import os
 import pathlib
@@ -118,12 +119,18 @@ def test_one_version_number():
     assert heading.split()[1] == version.strip()
 
 
+@functools.cache
+def nodes_of(path):
+    """Returns the imports and the names of a Python file."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom, ast.Name))]
+
+
 def test_no_test_module_imports_another_one():
     """No module of tests imports another module of tests, so that each module can be renamed, split or run alone. Shared code is
     in helper modules."""
     tests = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(tests) > 50
-    imports = [(name, other) for name, path in tests.items() for node in ast.walk(ast.parse(path.read_text()))
+    imports = [(name, other) for name, path in tests.items() for node in nodes_of(path)
                for other in ([alias.name for alias in node.names] if isinstance(node, ast.Import)
                              else [node.module] if isinstance(node, ast.ImportFrom) else [])
                if other in tests]
@@ -134,7 +141,7 @@ def test_every_import_is_used():
     files = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py")]
     unused = []
     for path in files:
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+        nodes = nodes_of(path)
         imported = {(alias.asname or alias.name).split(".")[0] for node in nodes
                     if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
         used = {node.id for node in nodes if isinstance(node, ast.Name)}
@@ -218,8 +225,9 @@ def test_comments_name_files_that_exist():
     ours = {path.name for folder in ("ext", "tests", "bench") for path in (root / folder).rglob("*.[ch]")}
     system = {"diffuse.h", "sqlite3.h", "sqlite3ext.h", "version.h", "ledger_sql.h", "page_html.h", "page_sql.h"}
     stale = []
-    for path in [*(root / "ext").rglob("*.[ch]"), *(root / "tests").rglob("*.c"), *root.rglob("*.md")]:
-        if "build" in path.relative_to(root).parts or path.name == "CHANGELOG.md" or "packages" in path.parts:
+    documents = [*root.glob("*.md"), *(path for folder in ("bench", "ext", "fixtures", "sql", "tests") for path in (root / folder).rglob("*.md"))]
+    for path in [*(root / "ext").rglob("*.[ch]"), *(root / "tests").rglob("*.c"), *documents]:
+        if path.name == "CHANGELOG.md" or "packages" in path.parts:
             continue
         text = path.read_text()
         comments = text if path.suffix == ".md" else " ".join(re.findall(r"/\*.*?\*/", text, re.S))
