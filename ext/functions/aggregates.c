@@ -20,7 +20,7 @@
 
 #include "functions/internal.h"
 #include "functions/options.h"
-#include "query/question.h"
+#include "query/query.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -93,7 +93,7 @@ static int refuse_parameter(const struct aggregate *aggregate, int place, const 
 
 /* Returns whether a value of the text is one of the row, of which it may show only the first digits
 ** or bytes. */
-static int is_same(sqlite3_value *one, sqlite3_value *other, enum shown shown) {
+static int is_same(sqlite3_value *one, sqlite3_value *other, enum visible shown) {
   int type = sqlite3_value_type(one);
   if (type != sqlite3_value_type(other)) return 0;
   if (type == SQLITE_INTEGER) return sqlite3_value_int64(one) == sqlite3_value_int64(other);
@@ -126,7 +126,7 @@ static void forget_values(struct running_call *reading) {
 ** is no row; -1 if the value is another one; and 0 with the error set. */
 static int take_parameter(struct running_call *reading, const struct asked_call *call, int place,
                           struct error *error) {
-  enum shown shown;
+  enum visible shown;
   int is_alone;
   const char *message;
   sqlite3_value *value = asked_value(reading->statement, call, place, &shown, &is_alone, &message);

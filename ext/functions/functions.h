@@ -7,7 +7,7 @@
 #include <sqlite3ext.h>
 
 #include "base/sql_functions.h"
-#include "query/row_reader.h"
+#include "query/query.h"
 #include "release/release.h"
 
 /* ---- the host -------------------------------------------------------------------------------- */

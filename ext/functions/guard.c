@@ -10,7 +10,6 @@
 #include "base/sql_functions.h"
 #include "functions/internal.h"
 #include "ledger/ledger.h"
-#include "query/private_connection.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -423,7 +422,7 @@ static sqlite3 *open_again(sqlite3 *db, struct error *error) {
   int mode = sqlite3_db_readonly(db, "main") ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
   int timeout = integer_of(db, "PRAGMA busy_timeout");
   int threads = sqlite3_limit(db, SQLITE_LIMIT_WORKER_THREADS, -1);
-  if (!private_connection_open(&opened, db, mode | SQLITE_OPEN_NOMUTEX, error)) return 0;
+  if (!own_connection_again(&opened, db, mode | SQLITE_OPEN_NOMUTEX, error)) return 0;
   sqlite3_busy_timeout(opened, timeout);
   sqlite3_limit(opened, SQLITE_LIMIT_WORKER_THREADS, threads);
   if (integer_of(opened, "SELECT count(*) FROM main.sqlite_master") >= 0) return opened;

@@ -9,7 +9,7 @@
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
 #include "os/os.h"
-#include "query/row_reader.h"
+#include "query/query.h"
 #include "release/figure_words.h"
 #include "release/kinds.h"
 

@@ -4,8 +4,7 @@
 
 #include "functions/functions.h"
 #include "ledger/ledger.h"
-#include "query/limits.h"
-#include "query/question_text.h"
+#include "query/query.h"
 #include "release/release.h"
 
 /* ---- JSON options of functions (host.c) ------------------------------------------------------ */

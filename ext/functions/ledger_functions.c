@@ -16,7 +16,7 @@
 #include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
-#include "query/question_text.h"
+#include "query/query.h"
 #include "release/release.h"
 #include "version.h"
 

@@ -9,7 +9,7 @@
 #include "base/sql_text.h"
 #include "functions/internal.h"
 #include "ledger/ledger.h"
-#include "query/schema.h"
+#include "query/query.h"
 
 SQLITE_EXTENSION_INIT3
 

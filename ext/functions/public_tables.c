@@ -24,8 +24,7 @@
 #include "functions/internal.h"
 #include "ledger/ledger.h"
 #include "os/os.h"
-#include "query/question_text.h"
-#include "query/schema.h"
+#include "query/query.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -187,7 +186,7 @@ static char *plan_make(const struct table_facts *facts, sqlite3_index_info *info
 
 struct public_table {
   struct table_facts facts;
-  char *definition, *mark; /* those of the declaration that dp_guard() saw (query/schema.h) */
+  char *definition, *mark; /* those of the declaration that dp_guard() saw (query/query.h) */
   int is_closed;           /* the table has changed or is not public any more (P3) */
 };
 

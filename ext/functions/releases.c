@@ -15,7 +15,7 @@
 
 #include "base/sql_text.h"
 #include "functions/options.h"
-#include "query/question.h"
+#include "query/query.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

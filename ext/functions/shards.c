@@ -31,8 +31,7 @@
 #include "functions/internal.h"
 #include "functions/options.h"
 #include "ledger/ledger.h"
-#include "query/question.h"
-#include "query/row_reader.h"
+#include "query/query.h"
 #include "release/release.h"
 #include "sums/sums.h"
 

@@ -538,7 +538,7 @@ void ledger_grant_clear(struct ledger_grant *grant);
 /* ---- the policy (policy.c) ------------------------------------------------------------------- */
 
 /* The declarations of dp_protect() and dp_public() say which tables hold protected rows, and which
-** unit each row belongs to. query/schema.h compares them with the tables of the database. */
+** unit each row belongs to. query/query.h compares them with the tables of the database. */
 enum policy_role { POLICY_PROTECTED, POLICY_PUBLIC };
 
 /* A declaration. Its texts belong to the caller that received the struct. */
@@ -547,7 +547,7 @@ struct ledger_declaration {
   enum policy_role role;
   char *unit_column; /* holds the unit id, or refers to the parent; null: each row is a unit */
   char *parent;      /* null: unit_column holds the unit id */
-  /* a public table: its columns and the name of its mark (query/schema.h) */
+  /* a public table: its columns and the name of its mark (query/query.h) */
   char *definition, *mark;
 };
 

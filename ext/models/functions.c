@@ -13,7 +13,7 @@
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "query/row_reader.h"
+#include "query/query.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

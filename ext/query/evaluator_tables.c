@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/sql_functions.h"
-#include "query/evaluator.h"
+#include "query/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -491,7 +491,7 @@ static int is_rowid_order(const struct evaluator_table *table, const sqlite3_ind
   return column < 0 || column == facts->rowid_alias;
 }
 
-/* What the tables report about their rows does not depend on the rows (Q1 in evaluator.h). A unit
+/* What the tables report about their rows does not depend on the rows (Q1 in internal.h). A unit
 ** has few rows and a public table many, so that a join begins with the rows of the unit. */
 static void report_costs(sqlite3_index_info *info, const struct evaluator_table *table,
                          int searches) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sql_functions.h"
-#include "query/schema.h"
+#include "query/internal.h"
 
 SQLITE_EXTENSION_INIT3
 

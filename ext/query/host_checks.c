@@ -6,7 +6,7 @@
 ** tests/query/test_authorizers.py */
 #include <string.h>
 
-#include "query/loops.h"
+#include "query/internal.h"
 
 SQLITE_EXTENSION_INIT3
 

@@ -7,7 +7,7 @@
 ** columns of the question and passes the rows to dp_collect().
 **
 **   D1  By its text, every result of the question depends on one row of one protected table and on
-**       public rows, and no row can make it fail (question_text.h). The added column has a name
+**       public rows, and no row can make it fail (question_text.c). The added column has a name
 **       that nothing else has, so it is the unit of that row.
 **   D2  The question has the same meaning on the host's connection. Its text can only name the
 **       common table expressions: the evaluator has compiled the text on a connection whose only
@@ -41,11 +41,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/own_connection.h"
 #include "base/sql_text.h"
 #include "os/os.h"
-#include "query/limits.h"
-#include "query/loops.h"
-#include "query/private_connection.h"
+#include "query/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -128,31 +127,27 @@ static char *statement_of(const struct row_loop *loop, int range) {
 
 /* ---- checks (D2) ----------------------------------------------------------------------------- */
 
-/* Checks that no authorizer hides a column of a common table expression that the question reads. */
-static int columns_are_shown(const struct row_loop *loop, sqlite3 *db,
-                             const struct evaluator_table *table) {
-  const struct table_facts *facts = &table->route.tables[0];
-  int unit = table == loop->table ? column_of_unit(&table->route) : -1, shown = 1;
-  char *nothing = sqlite3_mprintf("WITH \"%w\" AS (SELECT *, NULL AS %s FROM main.\"%w\")"
-                                  " SELECT %s FROM \"%w\"",
-                                  facts->name, loop->unit, facts->name, loop->unit, facts->name);
-  for (int i = 0; i < facts->count && shown; i++) {
-    if (!table->used[i] && i != unit) continue;
-    char *select =
-        sqlite3_mprintf("WITH \"%w\" AS (SELECT *, NULL AS %s FROM main.\"%w\")"
-                        " SELECT \"%w\" FROM \"%w\"",
-                        facts->name, loop->unit, facts->name, facts->columns[i].name, facts->name);
-    shown = nothing && select && column_is_shown(db, select, nothing);
-    sqlite3_free(select);
-  }
-  sqlite3_free(nothing);
-  return shown;
-}
-
-static int all_are_shown(const struct row_loop *loop, sqlite3 *db) {
+/* Returns whether no authorizer hides a column of a common table expression that the question
+** reads. */
+static int columns_are_shown(const struct row_loop *loop, sqlite3 *db) {
   int shown = 1;
-  for (int i = 0; i < loop->evaluator->tables.count && shown; i++)
-    shown = columns_are_shown(loop, db, &loop->evaluator->tables.list[i]);
+  for (int i = 0; i < loop->evaluator->tables.count && shown; i++) {
+    const struct evaluator_table *table = &loop->evaluator->tables.list[i];
+    const struct table_facts *facts = &table->route.tables[0];
+    int unit = table == loop->table ? column_of_unit(&table->route) : -1;
+    char *with = sqlite3_mprintf("WITH \"%w\" AS (SELECT *, NULL AS %s FROM main.\"%w\")",
+                                 facts->name, loop->unit, facts->name);
+    char *nothing = sqlite3_mprintf("%s SELECT %s FROM \"%w\"", with, loop->unit, facts->name);
+    for (int j = 0; j < facts->count && shown; j++) {
+      if (!table->used[j] && j != unit) continue;
+      char *select = sqlite3_mprintf("%s SELECT \"%w\" FROM \"%w\"", with, facts->columns[j].name,
+                                     facts->name);
+      shown = with && nothing && select && column_is_shown(db, select, nothing);
+      sqlite3_free(select);
+    }
+    sqlite3_free(nothing);
+    sqlite3_free(with);
+  }
   return shown;
 }
 
@@ -174,7 +169,7 @@ static int has_rtrim(const struct evaluator *evaluator) {
 static int is_same_beside(const struct row_loop *loop, sqlite3 *db) {
   struct error error = {0};
   int same = own_functions_check(db, &loop->evaluator->used, &error) &&
-             own_collations_check(db, &error) && all_are_shown(loop, db);
+             own_collations_check(db, &error) && columns_are_shown(loop, db);
   error_clear(&error); /* the host reads alone */
   return same;
 }
@@ -226,7 +221,6 @@ static int run(const struct row_loop *loop, struct collector *collector, sqlite3
 struct ranges {
   unsigned count;
   int64_t starts[MOST_RANGES]; /* the first rowid of each range, in order */
-  sqlite3_stmt *begun;         /* a statement that keeps the transaction of the connection open */
 };
 
 /* A connection, its thread, and its rows. */
@@ -266,26 +260,6 @@ struct readers {
 
 /* ---- ranges of rowids (S1) ------------------------------------------------------------------- */
 
-/* A table and a name of its rowid. */
-struct place {
-  sqlite3 *db;
-  const char *table, *rowid;
-};
-
-/* Finds the first or last rowid of the table. The statement *row keeps the transaction open.
-** Returns 0 if the table is empty. */
-static int find_end(const struct place *place, const char *order, sqlite3_stmt **row,
-                    int64_t *rowid) {
-  char *sql = sqlite3_mprintf("SELECT %s FROM main.\"%w\" ORDER BY %s%s LIMIT 1", place->rowid,
-                              place->table, place->rowid, order);
-  int found = sql && sqlite3_prepare_v2(place->db, sql, -1, row, 0) == SQLITE_OK &&
-              sqlite3_step(*row) == SQLITE_ROW && sqlite3_column_type(*row, 0) == SQLITE_INTEGER;
-  if (found) *rowid = sqlite3_column_int64(*row, 0);
-  if (!found) interrupt_pass_on(place->db);
-  sqlite3_free(sql);
-  return found;
-}
-
 /* A part of the table, from its first to its last row. */
 struct part {
   int64_t first, last;
@@ -296,54 +270,50 @@ static uint64_t span_of(const struct part *part) {
   return (uint64_t)part->last - (uint64_t)part->first;
 }
 
-/* Finds the row next to a rowid. Returns 0 if there is none. */
+/* Prepares a statement that finds the row nearest to ?1, which may be that row itself. `compare` is
+** an operator, and `order` ends ORDER BY. Returns null if the statement does not compile. */
+static sqlite3_stmt *prepare_seek(const struct row_loop *loop, const char *compare,
+                                  const char *order) {
+  const struct table_facts *facts = &loop->table->route.tables[0];
+  sqlite3_stmt *statement = 0;
+  sqlite3 *db = loop->collector->db;
+  char *sql =
+      sqlite3_mprintf("SELECT %s FROM main.\"%w\" WHERE %s %s ?1 ORDER BY %s%s LIMIT 1",
+                      facts->rowid, facts->name, facts->rowid, compare, facts->rowid, order);
+  if (sql && sqlite3_prepare_v2(db, sql, -1, &statement, 0) != SQLITE_OK) interrupt_pass_on(db);
+  sqlite3_free(sql);
+  return statement;
+}
+
+/* Finds the row nearest to a rowid. Returns 0 if there is none, or after an error. */
 static int seek(sqlite3_stmt *statement, int64_t from, int64_t *rowid) {
   sqlite3_bind_int64(statement, 1, from);
   int found =
       sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_type(statement, 0) == SQLITE_INTEGER;
   if (found) *rowid = sqlite3_column_int64(statement, 0);
-  /* After an error, the part stays whole. */
   if (sqlite3_reset(statement) != SQLITE_OK) interrupt_pass_on(sqlite3_db_handle(statement));
   return found;
-}
-
-/* Prepares a statement that finds the row next to ?1. `compare` is an operator, and `order` ends
-** ORDER BY. Returns null if the statement does not compile. */
-static sqlite3_stmt *prepare_seek(const struct place *place, const char *compare,
-                                  const char *order) {
-  sqlite3_stmt *statement = 0;
-  char *sql =
-      sqlite3_mprintf("SELECT %s FROM main.\"%w\" WHERE %s %s ?1 ORDER BY %s%s LIMIT 1",
-                      place->rowid, place->table, place->rowid, compare, place->rowid, order);
-  if (sql && sqlite3_prepare_v2(place->db, sql, -1, &statement, 0) != SQLITE_OK)
-    interrupt_pass_on(place->db);
-  sqlite3_free(sql);
-  return statement;
 }
 
 /* Divides a part of the table into at most MOST_RANGES parts. Halves the widest part again and
 ** again, if it has at least 2 * LEAST_RANGE rowids. Each half begins and ends at a row, so a wide
 ** gap between rows costs one of the parts, and rows that are close together are divided even if
 ** others are far away. Returns the number of parts. */
-static unsigned halve(const struct place *place, struct part *parts) {
-  sqlite3_stmt *before = prepare_seek(place, "<", " DESC");
-  sqlite3_stmt *after = prepare_seek(place, ">=", "");
+static unsigned halve(struct part *parts, sqlite3_stmt *before, sqlite3_stmt *after) {
   unsigned count = 1;
-  while (before && after && count < MOST_RANGES) {
+  while (count < MOST_RANGES) {
     struct part *widest = parts;
     for (struct part *part = parts; part < parts + count; part++)
       if (span_of(part) > span_of(widest)) widest = part;
     struct part lower = *widest, upper = *widest;
     if (span_of(widest) < 2 * (uint64_t)LEAST_RANGE) break;
     int64_t middle = (int64_t)((uint64_t)widest->first + span_of(widest) / 2 + 1);
-    if (!seek(before, middle, &lower.last) || !seek(after, middle, &upper.first) ||
+    if (!seek(before, middle - 1, &lower.last) || !seek(after, middle, &upper.first) ||
         lower.last >= middle || upper.first < middle)
       break;
     *widest = lower;
     parts[count++] = upper;
   }
-  sqlite3_finalize(before);
-  sqlite3_finalize(after);
   return count;
 }
 
@@ -355,26 +325,17 @@ static int by_first(const void *a, const void *b) {
 /* Divides a table of main. The first row of each range is in the table. Returns 0 if the table is
 ** too small for two ranges of LEAST_RANGE rowids, or after an error. */
 static int ranges_find(struct ranges *ranges, const struct row_loop *loop) {
-  const struct table_facts *facts = &loop->table->route.tables[0];
-  const struct place place = {loop->collector->db, facts->name, facts->rowid};
-  sqlite3_stmt *end = 0;
+  sqlite3_stmt *before = prepare_seek(loop, "<=", " DESC"), *after = prepare_seek(loop, ">=", "");
   struct part parts[MOST_RANGES];
-  int found = find_end(&place, "", &ranges->begun, &parts[0].first) &&
-              find_end(&place, " DESC", &end, &parts[0].last);
-  sqlite3_finalize(end);
-  if (!found || parts[0].last < parts[0].first || span_of(parts) < 2 * (uint64_t)LEAST_RANGE)
-    return 0;
-  ranges->count = halve(&place, parts);
+  ranges->count = 0;
+  if (before && after && seek(after, INT64_MIN, &parts->first) &&
+      seek(before, INT64_MAX, &parts->last) && parts->first <= parts->last)
+    ranges->count = halve(parts, before, after);
+  sqlite3_finalize(before);
+  sqlite3_finalize(after);
   qsort(parts, ranges->count, sizeof *parts, by_first);
   for (unsigned i = 0; i < ranges->count; i++) ranges->starts[i] = parts[i].first;
   return ranges->count >= 2;
-}
-
-/* Sets the first and the last rowid of a range. The outermost ranges have no end. */
-static void ranges_ends(const struct ranges *ranges, unsigned range, int64_t *first,
-                        int64_t *last) {
-  *first = range > 0 ? ranges->starts[range] : INT64_MIN;
-  *last = range + 1 < ranges->count ? ranges->starts[range + 1] - 1 : INT64_MAX;
 }
 
 /* ---- connections (S2) ------------------------------------------------------------------------ */
@@ -385,16 +346,20 @@ static int has_moved(sqlite3 *db) {
   return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved;
 }
 
-/* Returns whether the host reads what others have not committed, which no other connection sees. */
-static int reads_uncommitted(sqlite3 *db) {
+/* Returns the integer that a PRAGMA shows, or -1. */
+static int64_t pragma(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = 0;
-  int reads = 1;
-  if (sqlite3_prepare_v2(db, "PRAGMA read_uncommitted", -1, &row, 0) == SQLITE_OK &&
-      sqlite3_step(row) == SQLITE_ROW)
-    reads = sqlite3_column_int(row, 0);
+  int64_t shown = -1;
+  if (sqlite3_prepare_v2(db, sql, -1, &row, 0) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+    shown = sqlite3_column_int64(row, 0);
   sqlite3_finalize(row);
-  if (reads) interrupt_pass_on(db);
-  return reads;
+  if (shown < 0) interrupt_pass_on(db);
+  return shown;
+}
+
+/* Returns the version of the database, or -1. It changes when another connection commits. */
+static int64_t version(sqlite3 *db) {
+  return pragma(db, "PRAGMA data_version");
 }
 
 /* Returns whether the host reads a file that another connection can read in the same way. */
@@ -410,51 +375,23 @@ static int is_shared(sqlite3 *db) {
 /* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
 #define FP_DIGITS 1023
 
-/* Copies the settings of the host that affect the values of rows. */
-static void set_as(sqlite3 *db, sqlite3 *host) {
-  int digits = 0;
+/* Opens the host's file for reading on a further connection, with the settings of the host that
+** affect the values of rows, before the host begins to read. The connection does not hold a lock
+** while the host waits for a writer, so it cannot block this writer. Fails if the connection has no
+** mutex, because SQLite is then configured for one thread only. */
+static int open_reader(struct readers *readers, int number) {
+  struct reader *reader = &readers->list[number];
+  struct error error = {0};
+  sqlite3 *host = readers->collector->db, *db = 0;
+  int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX, digits = 0;
+  *reader = (struct reader){.readers = readers, .number = number, .rows = &reader->own_rows};
+  if (own_connection_again(&db, host, flags, &error)) reader->collector = private_collector_new(db);
+  error_clear(&error); /* the host reads alone */
+  if (!reader->collector || !sqlite3_db_mutex(db)) return 0;
   sqlite3_limit(db, SQLITE_LIMIT_LENGTH, sqlite3_limit(host, SQLITE_LIMIT_LENGTH, -1));
   if (sqlite3_db_config(host, FP_DIGITS, 0, &digits) == SQLITE_OK)
     sqlite3_db_config(db, FP_DIGITS, digits, (int *)0);
-}
-
-/* Opens the host's file for reading on a further connection. Fails if the connection has no mutex,
-** because SQLite is then configured for one thread only. */
-static int connect(struct reader *reader, sqlite3 *host) {
-  struct error error = {0};
-  sqlite3 *db = 0;
-  int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_FULLMUTEX;
-  int opened = private_connection_open(&db, host, flags, &error);
-  error_clear(&error);
-  if (!opened) return 0;
-  reader->collector = private_collector_new(db);
-  if (!reader->collector || !sqlite3_db_mutex(db)) return 0;
-  set_as(db, host);
-  return 1;
-}
-
-/* Returns the version of the database, or -1. The version changes when another connection
-** commits. */
-static int64_t version(sqlite3 *db) {
-  sqlite3_stmt *row = 0;
-  int64_t version = -1;
-  if (sqlite3_prepare_v2(db, "PRAGMA data_version", -1, &row, 0) == SQLITE_OK &&
-      sqlite3_step(row) == SQLITE_ROW)
-    version = sqlite3_column_int64(row, 0);
-  sqlite3_finalize(row);
-  if (version < 0) interrupt_pass_on(db);
-  return version;
-}
-
-/* Opens a further connection before the host begins to read. The connection does not hold a lock
-** while the host waits for a writer, so it cannot block this writer. */
-static int open_reader(struct readers *readers, int number) {
-  struct reader *reader = &readers->list[number];
-  reader->readers = readers;
-  reader->number = number;
-  reader->rows = &reader->own_rows;
-  if (!connect(reader, readers->collector->db)) return 0;
-  reader->version = version(reader->collector->db);
+  reader->version = version(db);
   return reader->version >= 0;
 }
 
@@ -467,7 +404,6 @@ void readers_close(struct readers *readers) {
     if (i > 0) rows_close(&reader->own_rows);
     if (i > 0) private_collector_close(reader->collector);
   }
-  sqlite3_finalize(readers->ranges.begun);
   free(readers->list);
   free(readers);
 }
@@ -475,7 +411,7 @@ void readers_close(struct readers *readers) {
 struct readers *readers_open(struct collector *collector) {
   int others = sqlite3_limit(collector->db, SQLITE_LIMIT_WORKER_THREADS, -1);
   if (others < 1 || !sqlite3_threadsafe() || !is_shared(collector->db) ||
-      reads_uncommitted(collector->db))
+      pragma(collector->db, "PRAGMA read_uncommitted") != 0) /* no other connection sees those */
     return 0;
   struct readers *readers = calloc(1, sizeof *readers);
   if (readers) readers->list = calloc((size_t)others + 1, sizeof *readers->list);
@@ -531,10 +467,16 @@ static void stop(struct readers *readers, int rc, struct error *error) {
   }
 }
 
+/* Returns SQLITE_DONE, or an error if something was not done for want of memory. */
+static int ended(int done, struct error *error) {
+  if (!done) error_set(error, "out of memory (the charge stays)");
+  return done ? SQLITE_DONE : SQLITE_NOMEM;
+}
+
 static void stop_for_memory(struct readers *readers) {
   struct error error = {0};
-  error_set(&error, "out of memory (the charge stays)");
-  stop(readers, SQLITE_NOMEM, &error);
+  int rc = ended(0, &error);
+  stop(readers, rc, &error);
 }
 
 /* Takes and does tasks until no task is left. */
@@ -580,10 +522,12 @@ static int read_rows(const struct reader *reader, int64_t from, int64_t to, stru
   return rc;
 }
 
+/* The outermost ranges have no end. */
 static int read_range(void *context, struct reader *reader, unsigned range, struct error *error) {
-  int64_t first, last;
-  ranges_ends(context, range, &first, &last);
-  return read_rows(reader, first, last, error);
+  const struct ranges *ranges = context;
+  int is_last = range + 1 == ranges->count;
+  return read_rows(reader, range ? ranges->starts[range] : INT64_MIN,
+                   is_last ? INT64_MAX : ranges->starts[range + 1] - 1, error);
 }
 
 /* Waits for the other threads. Meanwhile runs the host's statement on an empty range from time to
@@ -620,12 +564,6 @@ static int do_all(struct readers *readers, do_task *task, void *context, unsigne
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
-
-static int ended(int done, struct error *error) {
-  if (done) return SQLITE_DONE;
-  error_set(error, "out of memory (the charge stays)");
-  return SQLITE_NOMEM;
-}
 
 /* The tasks below have the parts of the sums as their context. */
 static int prepare_sums(void *context, struct reader *reader, unsigned number,
@@ -705,7 +643,7 @@ static int prepare_loop(struct row_loop *loop, int has_readers) {
   loop->unit = sqlite3_mprintf("dp_unit");
   while (loop->unit && is_taken(loop->unit, evaluator))
     loop->unit = sqlite3_mprintf("%z_", loop->unit);
-  char *sql = loop->unit && all_are_shown(loop, db) ? statement_of(loop, 0) : 0;
+  char *sql = loop->unit && columns_are_shown(loop, db) ? statement_of(loop, 0) : 0;
   int open = sql && sqlite3_prepare_v2(db, sql, -1, &loop->statement, 0) == SQLITE_OK &&
              unit_map_open(&loop->map, db, &loop->table->route, &error);
   if (!open) interrupt_pass_on(db);

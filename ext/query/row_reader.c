@@ -3,7 +3,7 @@
 ** Tests: tests/sums/test_vectors_input.py, tests/query/test_three_ways.py,
 ** tests/query/test_direct_questions.py, tests/query/test_question_threads.py,
 ** tests/mechanism/test_cross_tables.py */
-#include "query/row_reader.h"
+#include "query/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

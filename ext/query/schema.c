@@ -1,13 +1,12 @@
-/* schema.c: see schema.h.
+/* schema.c: what the schema of main says about tables: see query.h.
 ** Tests: tests/ledger/test_policy.py, tests/query/test_questions.py,
 ** tests/functions/test_public_names.py, tests/ledger/test_within.py */
-#include "query/schema.h"
+#include "query/internal.h"
 
 #include <string.h>
 
 #include "base/sql_text.h"
 #include "noise/noise.h"
-#include "query/limits.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -20,6 +19,10 @@ const char *affinity_type(enum affinity affinity) {
 
 const char *collation_name(enum collation collation) {
   return collation_names[collation];
+}
+
+void interrupt_pass_on(sqlite3 *db) {
+  if ((sqlite3_errcode(db) & 0xff) == SQLITE_INTERRUPT) sqlite3_interrupt(db);
 }
 
 /* ---- affinities and collations --------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/row_reader.h"
+#include "query/query.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

@@ -11,9 +11,7 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "query/private_connection.h"
-#include "query/question.h"
-#include "query/question_text.h"
+#include "query/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -21,8 +19,8 @@ struct token {
   const char *at; /* null: no token */
   int size;
   int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
-  int partner;      /* the other parenthesis, or -1 */
-  enum shown shown; /* how much of a bound value it is */
+  int partner;        /* the other parenthesis, or -1 */
+  enum visible shown; /* how much of a bound value it is */
 };
 
 /* A connection that evaluates expressions without a column. */
@@ -71,7 +69,7 @@ static int is_name(const struct token *token, const char *name) {
 
 /* Returns the end of the value at the start of a text of sqlite3_expanded_sql(), or null. Sets
 ** *shown to whether it is a real number. */
-static const char *value_end(const char *at, enum shown *shown) {
+static const char *value_end(const char *at, enum visible *shown) {
   const char *start = at, *end;
   *shown = SHOWN_WHOLE;
   if (*at == '\'' || strncmp(at, "x'", 2) == 0 || strncmp(at, "NULL", 4) == 0) {
@@ -309,8 +307,8 @@ struct writer {
   sqlite3_str *text;
   const char *last; /* null: none */
   int size;
-  int is_unary;     /* the last token is a sign before an operand */
-  enum shown shown; /* how much of a bound value a token is; of several, the last */
+  int is_unary;       /* the last token is a sign before an operand */
+  enum visible shown; /* how much of a bound value a token is; of several, the last */
 };
 
 /* Returns whether a token is an operator. A bound number may begin with a sign. */
@@ -376,7 +374,7 @@ static void find_argument(const struct asked_statement *statement, const struct 
 
 /* The parentheses make the text one expression, or an error. */
 sqlite3_value *asked_value(const struct asked_statement *statement, const struct asked_call *call,
-                           int argument, enum shown *shown, int *is_alone, const char **message) {
+                           int argument, enum visible *shown, int *is_alone, const char **message) {
   struct writer writer = {sqlite3_str_new(0), 0, 0, 0, 0};
   sqlite3 *db = statement->constants->db;
   sqlite3_stmt *row = 0;
@@ -611,7 +609,7 @@ static void write_where(struct writer *writer, const struct asked_statement *sta
   if (both) write_word(writer, ")");
 }
 
-int asked_not_shown(enum shown shown, struct error *error) {
+int asked_not_shown(enum visible shown, struct error *error) {
   /* Advice: A build of SQLite that shortens bound texts (SQLITE_TRACE_SIZE_LIMIT), such as the
      driver of Go. Options that are bound as the whole argument are read all the same. */
   if (shown == SHOWN_FIRST_BYTES)

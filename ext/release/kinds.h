@@ -90,7 +90,7 @@ struct aggregate {
   const struct procedure *procedure; /* release/procedure.h */
   const struct option *own_options;  /* functions/options.h: P_OWN */
   int own_option_count;
-  const struct own_rows *rows; /* query/row_reader.h */
+  const struct own_rows *rows; /* query/query.h */
 };
 
 /* Return the kinds and the mechanisms in the order in which messages list them, then null. */

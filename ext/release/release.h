@@ -153,9 +153,9 @@ struct request {
   int has_values;  /* the text has values that were bound, which no error shows */
   char *statement; /* dp_merge(): the text 'dp_merge'; null otherwise */
   char *tables;    /* the tables that the query reads, as JSON; null: unknown (ledger/ledger.h) */
-  char *notice;    /* what the question means (query/notices.c); null or empty: what it seems to */
-  char *unit_type; /* a series: the type of the units (query/question.h) */
-  double steps, bytes, seconds; /* dp_release(): the limits of a question (query/limits.h) */
+  char *notice;    /* what the question means (query/query.h); null or empty: what it seems to */
+  char *unit_type; /* a series: the type of the units (query/query.h) */
+  double steps, bytes, seconds; /* dp_release(): the limits of a question (query/query.h) */
   int refine;
   int diagnose; /* count the units that are clipped */
   /* The outer tiers at which the answer will also be published; a null pointer ends the list. */

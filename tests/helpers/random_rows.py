@@ -1,5 +1,5 @@
 """Random schemas, rows and questions for a comparison of the ways in which a question is evaluated. Most questions are row by row or
-almost so: what makes the difference is one word (ext/query/question_text.h)."""
+almost so: what makes the difference is one word (ext/query/question_text.c)."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""Tests the limits of a question (ext/query/limits.h): steps and bytes of one unit, and seconds of the whole question."""
+"""Tests the limits of a question (ext/query/query.h): steps and bytes of one unit, and seconds of the whole question."""
 
 import os
 import sqlite3

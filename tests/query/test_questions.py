@@ -1,4 +1,4 @@
-"""Questions by unit (ext/query/question.h): their meaning, errors that affect one unit only, and the functions that
+"""Questions by unit (ext/query/query.h): their meaning, errors that affect one unit only, and the functions that
 they may use."""
 
 import json
