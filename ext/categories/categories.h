@@ -119,7 +119,7 @@ int symbols_charge(struct publication *publication, const double *costs);
 /* Stores a category and publishes it. `kernel` made it; null: it was drawn from the data. */
 int symbols_publish(struct publication *publication, const char *symbol, const char *kernel);
 
-/* Steps of the procedure (release/procedure.h). */
+/* Steps of the procedure (release/kinds.h). */
 int categories_charge(struct publication *publication);
 int categories_draw(struct publication *publication, const int64_t *counts);
 int categories_keep(struct publication *publication);
@@ -174,7 +174,7 @@ int responses_publish(struct publication *publication, const struct survey *surv
                       const struct chain *chain, char *const *symbols, int64_t *reports,
                       const char *kernel);
 
-/* Steps of the procedure (release/procedure.h). */
+/* Steps of the procedure (release/kinds.h). */
 int responses_finish(struct request *request, int by_unit, struct error *error);
 void responses_clear(void *details);
 void responses_prepare(const struct publication *publication, const struct request *request);

@@ -14,7 +14,6 @@
 #include "functions/functions.h"
 #include "functions/options.h"
 #include "mechanism/mechanism.h"
-#include "release/procedure.h"
 #include "release/release.h"
 #include "sums/sums.h"
 
@@ -228,7 +227,7 @@ static int walk_mix(struct publication *publication, const struct markov_kernel 
   return mixed;
 }
 
-/* Checks the publications up to a tier (verify() in release/procedure.h). */
+/* Checks the publications up to a tier (verify() in release/kinds.h). */
 static int walk_verify(struct publication *publication,
                        const struct ledger_publication *published) {
   struct ledger *ledger = publication->session->ledger;
@@ -449,6 +448,8 @@ static const struct option survey_options[] = {
 static const struct statistic_row statistics[] = {
     /* the most common candidate */
     {.name = "choice",
+     .wording = {"category that most % have; drawn at random, it may be a rarer one", SHARE_NONE, 0,
+                 0},
      .family = &family_choice,
      .form = FORM_SYMBOL,
      .has_key = 1,
@@ -460,6 +461,7 @@ static const struct statistic_row statistics[] = {
      .procedure = &category_procedure},
     /* the number of rows in each state, after a kernel has changed each row */
     {.name = "response_count",
+     .wording = {"answers in each category, without the effect of randomisation", SHARE_NONE, 0, 0},
      .family = &family_response,
      .form = FORM_OBJECT,
      .has_key = 1,

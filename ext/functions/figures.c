@@ -285,7 +285,7 @@ static int read_cross_table(struct row_list *rows, struct publication *publicati
   struct cross_keys *cross_keys = cross_keys_open(json, release->keys, release->ways, 0);
   const struct cross_table *table = cross_keys ? find_table(cross_keys, arguments, error) : 0;
   int done = table && add_cells(rows, values, cross_keys, table, error);
-  cross_keys_release(cross_keys);
+  if (cross_keys) cross_keys_release(cross_keys);
   return done;
 }
 

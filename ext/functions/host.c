@@ -10,8 +10,7 @@
 #include "ledger/ledger.h"
 #include "os/os.h"
 #include "query/query.h"
-#include "release/figure_words.h"
-#include "release/kinds.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

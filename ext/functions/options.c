@@ -8,7 +8,7 @@
 
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "release/procedure.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -268,7 +268,7 @@ static int set_periods(struct parse *parse, const char *type, sqlite3_value *val
     return error_set(parse->error, "periods must be \"first/last\", or a JSON array of labels%s",
                      not_a(value, SQLITE_TEXT));
   char *text = sqlite3_mprintf("%s", sqlite3_value_text(value));
-  periods_release(parse->request->periods);
+  if (parse->request->periods) periods_release(parse->request->periods);
   parse->request->periods = text ? periods_open(parse->json, text) : 0;
   if (!text) error_set_memory(parse->error);
   sqlite3_free(text);
@@ -292,7 +292,7 @@ static int settle_ways(struct parse *parse) {
   if (!isnan(request->max_groups) || !isnan(request->key_share))
     return error_set(error,
                      "cross tables have public keys only (leave max_groups and key_share out)");
-  cross_keys_release(request->cross_keys);
+  if (request->cross_keys) cross_keys_release(request->cross_keys);
   request->cross_keys = cross_keys_open(parse->json, request->attributes, request->ways,
                                         (parse->form & OPTIONS_OF_PLAN) != 0);
   return request->cross_keys != 0;

@@ -18,8 +18,6 @@
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "release/figure_words.h"
-#include "release/procedure.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3

@@ -246,7 +246,7 @@ static int has_same_units(const struct question *question, const struct ledger_r
 }
 
 /* Counts the rows of the missing periods, with the stored question. */
-static int count_rows(struct host *host, struct publication *publication, struct append *append) {
+static int count_rows(struct host *host, struct publication *publication) {
   struct error *error = &host->session.error;
   const struct definition *definition = &publication->definition;
   struct request request = {.aggregate = definition->aggregate,
@@ -256,14 +256,13 @@ static int count_rows(struct host *host, struct publication *publication, struct
                             .bytes = NAN,
                             .seconds = NAN};
   struct rows_opener opener = {open_rows, publication, 1, " (nothing was appended)"};
-  struct counting counting = {publication, append};
   struct question *question = 0;
   struct rows rows = {0};
   int counted = question_open(&question, &host->collector, host->session.ledger, &request, error) &&
                 has_same_units(question, &definition->release, error) &&
                 question_run(question, &opener, &rows, error);
   if (counted)
-    counted = vector_sum_units(rows.vectors, series_count, &counting) || error_set_memory(error);
+    counted = vector_sum_units(rows.vectors, series_count, publication) || error_set_memory(error);
   rows_close(&rows);
   question_close(question);
   return counted;
@@ -273,16 +272,13 @@ static int count_rows(struct host *host, struct publication *publication, struct
 static int dp_append(struct call *call) {
   struct host *host = call->host;
   struct publication publication = {0};
-  int done, again;
+  int done;
   do {
-    struct append append;
     publish_clear(&publication);
-    done = series_begin(&publication, &host->session, call->texts[0], call->texts[1], &append);
+    done = series_begin(&publication, &host->session, call->texts[0], call->texts[1]);
     if (done && !publication.answered)
-      done = count_rows(host, &publication, &append) && series_finish(&publication, &append);
-    again = append.is_stale;
-    append_clear(&append);
-  } while (again);
+      done = count_rows(host, &publication) && series_finish(&publication);
+  } while (publication.is_stale);
   if (done) result_answer(call->context, &publication.answer);
   publish_clear(&publication);
   return done;

@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
-#include "release/figure_words.h"
 #include "release/release.h"
 #include "report/report.h"
 

@@ -150,7 +150,7 @@ struct ledger_figure {
   double factor;
 };
 
-/* Returns what the numbers of a release are, in words (release/figure_words.h). */
+/* Returns what the numbers of a release are, in words (release/release.h). */
 typedef char *describe_figure(const struct ledger_release *release,
                               const struct ledger_figure *figure);
 

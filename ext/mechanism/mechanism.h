@@ -156,7 +156,7 @@ int release_refine(const int64_t *restrict from, const int64_t *restrict totals,
 /* The facts that a mechanism with a noise law needs about a release. */
 struct terms {
   const struct layout *shape;
-  const void *details;  /* what only this kind has (release/procedure.h) */
+  const void *details;  /* what only this kind has (release/kinds.h) */
   int shift;            /* of the lattice (struct design) */
   uint64_t sensitivity; /* in its steps */
   double rate;          /* the largest rate that the release may cost the tier */
@@ -483,7 +483,7 @@ struct reading {
   const double *numbers; /* for a cross table, the numbers of its cells instead of a point */
   /* Private keys: the largest probability that a unit reveals a key that no other unit has. */
   double selection_delta;
-  const void *details; /* what only this kind has (release/procedure.h) */
+  const void *details; /* what only this kind has (release/kinds.h) */
   enum inside inside;  /* the statistic to estimate; INSIDE_NOTHING: the statistic itself */
   /* Shrink factor of the coordinates; 1 for averages; set by estimate_point(). */
   double shrink;

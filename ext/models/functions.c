@@ -116,6 +116,8 @@ static const struct option options[] = {
 ** norm of the features of a row */
 static const struct statistic_row statistic = {
     .name = "sgd",
+    .wording = {"coefficients of a model, as at most one pass over the rows leaves them",
+                SHARE_NONE, 0, 0},
     .family = &family_sgd,
     .form = FORM_ARRAY,
     .x = X_ALWAYS,

@@ -7,7 +7,7 @@
 
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "release/procedure.h"
+#include "release/release.h"
 #include "sums/layout.h"
 
 /* ---- the descent (sgd.c) --------------------------------------------------------------------- */

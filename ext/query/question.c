@@ -17,7 +17,7 @@
 #include "mechanism/mechanism.h"
 #include "os/os.h"
 #include "query/internal.h"
-#include "release/procedure.h"
+#include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
 

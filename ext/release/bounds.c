@@ -2,7 +2,7 @@
 ** published bounds may be used. The counts are published already, so this is post-processing, and
 ** costs nothing.
 ** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py */
-#include "release/release.h"
+#include "release/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -51,7 +51,7 @@ int bounds_counts_read(struct bounds_counts *counts, struct session *session, co
     error_set(&session->error, "release '%s' is no 'bounds' (bounds is for one)", name);
   } else if (definition_describe(&publication, 0) &&
              ledger_publication_find(ledger, release->id, tier, &position->clock) &&
-             ledger_path_read(ledger, release, definition_grid(&publication), &path)) {
+             definition_path(&publication, &path)) {
     const struct ledger_point *point = path_point(&path, tier);
     if (point) read_point(counts, &publication, point->values);
     is_read = point != 0;

@@ -8,7 +8,7 @@
 ** ledger stores both in one form: keys as texts, and all tables with their weights in the order of
 ** layout.h. The struct does not change after it is made. Several releases may share it.
 ** Tests: tests/mechanism/test_cross_tables.py */
-#include "release/release.h"
+#include "release/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,12 @@ SQLITE_EXTENSION_INIT3
 #define MOST_WEIGHT 1e6
 
 struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys) {
-  if (cross_keys) cross_keys->references++;
+  cross_keys->references++;
   return cross_keys;
 }
 
 void cross_keys_release(struct cross_keys *cross_keys) {
-  if (!cross_keys || --cross_keys->references) return;
+  if (--cross_keys->references) return;
   for (int i = 0; i < cross_keys->count; i++) {
     struct attribute *attribute = &cross_keys->attributes[i];
     for (int k = 0; k < attribute->count; k++) sqlite3_free(attribute->keys[k]);
@@ -315,7 +315,7 @@ struct cross_keys *cross_keys_open(struct json *json, const char *keys, const ch
   free(reading.masks);
   free(reading.weights);
   if (going) return cross_keys;
-  cross_keys_release(cross_keys);
+  if (cross_keys) cross_keys_release(cross_keys);
   return 0;
 }
 

@@ -3,15 +3,17 @@
 ** stored release in the ledger.
 ** Tests: tests/ledger/test_edits.py, tests/functions/test_kinds_plan.py,
 ** tests/attacks/test_repeated_rounding.py */
-#include "base/sql_text.h"
+#include "release/internal.h"
 
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/sql_text.h"
 #include "ledger/ledger.h"
-#include "release/procedure.h"
+#include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -111,6 +113,20 @@ int definition_describe(struct publication *publication, int keys) {
           error_set_memory(ledger_error(ledger)));
 }
 
+/* Returns the number of public keys of a stored release. */
+static int keys_of(const struct ledger_release *release) {
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  const struct mechanism *mechanism = mechanism_of(release);
+  int width = mechanism && aggregate->family->has_keys
+                  ? layout_width(mechanism_family(mechanism, aggregate->family), release->size, 0)
+                  : 1;
+  return release->keys && !release->ways && width ? release->dimension / width : 0;
+}
+
+int definition_describe_stored(struct publication *publication) {
+  return definition_describe(publication, keys_of(&publication->definition.release));
+}
+
 /* Returns whether the release adds up the states of shards. */
 static int is_merged(const struct ledger_release *release) {
   return release->statement && strcmp(release->statement, "dp_merge") == 0;
@@ -180,6 +196,10 @@ int definition_layout(struct publication *publication, int keys, int replace) {
                             noise && noise->in_sum_norm,
                             0,
                             publication->definition.household};
+  publication->definition.quantile_count =
+      release->quantiles ? vector_text_list(release->quantiles, publication->definition.quantiles,
+                                            LAYOUT_MAX_QUANTILES)
+                         : 0;
   struct cross_keys *cross_keys = publication->definition.cross_keys;
   if (cross_keys) {
     assert(noise); /* the kinds of cross tables are sums */
@@ -195,20 +215,30 @@ int definition_layout(struct publication *publication, int keys, int replace) {
   return 1;
 }
 
-int definition_keys(const struct ledger_release *release) {
-  const struct aggregate *aggregate = aggregate_find(release->kind);
-  const struct mechanism *mechanism = mechanism_of(release);
-  int width = mechanism && aggregate->family->has_keys
-                  ? layout_width(mechanism_family(mechanism, aggregate->family), release->size, 0)
-                  : 1;
-  return release->keys && !release->ways && width ? release->dimension / width : 0;
-}
-
 struct ledger_grid definition_grid(const struct publication *publication) {
   const struct layout *shape = &publication->definition.layout;
   if (publication->definition.periods)
     return (struct ledger_grid){0, 0, shape->coordinates + shape->diagnoses, 0};
   return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
+}
+
+size_t grid_size(const struct ledger_grid *grid) {
+  return (size_t)grid->cells * (size_t)grid->components + (size_t)grid->extra;
+}
+
+void grid_clear(struct ledger_grid *grid) {
+  for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
+  sqlite3_free(grid->keys);
+  *grid = (struct ledger_grid){0, 0, 0, 0};
+}
+
+int definition_path(struct publication *publication, struct ledger_path *path) {
+  int read = ledger_path_read(publication->session->ledger, &publication->definition.release,
+                              definition_grid(publication), path);
+  grid_clear(&publication->grid);
+  publication->grid = path->grid;
+  path->grid.keys = 0;
+  return read;
 }
 
 const struct ledger_point *path_point(const struct ledger_path *path, const char *tier) {
@@ -234,27 +264,25 @@ struct view definition_view(const struct publication *publication) {
 }
 
 struct reading definition_reading(const struct publication *publication, double delta,
-                                  double confidence, struct quantiles *quantiles) {
-  const char *text = publication->definition.release.quantiles;
+                                  double confidence) {
   int keyed = publication->definition.contribution.keys != 0;
-  return (struct reading){
-      .question = &publication->definition.contribution,
-      .shape = &publication->definition.layout,
-      .view = definition_view(publication),
-      .cells = keyed ? publication->grid.cells : publication->definition.layout.cells,
-      .root = publication->definition.aggregate->root,
-      .confidence = confidence,
-      .quantiles = quantiles->list,
-      .quantile_count = text ? vector_text_list(text, quantiles->list, LAYOUT_MAX_QUANTILES) : 0,
-      .selection_delta = delta,
-      .details = publication->definition.details};
+  return (struct reading){.question = &publication->definition.contribution,
+                          .shape = &publication->definition.layout,
+                          .view = definition_view(publication),
+                          .cells = keyed ? publication->grid.cells
+                                         : publication->definition.layout.cells,
+                          .root = publication->definition.aggregate->root,
+                          .confidence = confidence,
+                          .quantiles = publication->definition.quantiles,
+                          .quantile_count = publication->definition.quantile_count,
+                          .selection_delta = delta,
+                          .details = publication->definition.details};
 }
 
 struct leaf_draw definition_leaf_draw(const struct publication *publication) {
   const struct definition *definition = &publication->definition;
-  double q = 0.5;
-  const char *quantile = definition->release.quantiles;
-  if (!quantile || !vector_text_list(quantile, &q, 1) || !(q >= 0 && q <= 1)) q = 0.5;
+  double q = definition->quantiles[0];
+  if (definition->quantile_count != 1 || !(q >= 0 && q <= 1)) q = 0.5;
   return (struct leaf_draw){&definition->contribution, &definition->layout, q,
                             ledger_adjacency(publication->session->ledger) == LEDGER_REPLACE};
 }
@@ -337,20 +365,55 @@ int publication_open(struct publication *publication, const char *tier, const ch
          ledger_release_find(ledger, name, &publication->definition.release);
 }
 
+const struct ledger_tier *publication_tier(const struct publication *publication) {
+  return &publication->position.tiers[publication->position.at];
+}
+
+void numbers_clear(struct numbers *numbers) {
+  for (int i = 0; i < numbers->made_count; i++) sqlite3_free(numbers->made[i]);
+  sqlite3_free(numbers->made);
+  sqlite3_free(numbers->estimates);
+  sqlite3_free(numbers->sent);
+}
+
+static void append_free(struct append *append) {
+  for (int i = 0; append->tiers && i < append->path.count; i++) {
+    sqlite3_free(append->tiers[i].values);
+    numbers_clear(&append->tiers[i].numbers);
+  }
+  sqlite3_free(append->tiers);
+  ledger_path_free(&append->path);
+  allowances_close(append->book);
+  free(append->sums);
+  sqlite3_free(append);
+}
+
 void publish_clear(struct publication *publication) {
+  struct definition *definition = &publication->definition;
   cost_room_clear(&publication->cost.room);
-  struct ledger_grid *grid = &publication->grid;
-  for (int i = 0; grid->keys && i < grid->cells; i++) sqlite3_free(grid->keys[i]);
-  sqlite3_free(grid->keys);
+  grid_clear(&publication->grid);
   sqlite3_free(publication->answer.json);
   for (int i = 0; i < publication->drawn_count; i++) sqlite3_free(publication->drawn[i].values);
   sqlite3_free(publication->drawn);
   ledger_tiers_free(publication->position.tiers, publication->position.count);
-  ledger_release_clear(&publication->definition.release);
-  cross_keys_release(publication->definition.cross_keys);
-  periods_release(publication->definition.periods);
-  series_free(&publication->definition.series);
-  json_list_free(publication->definition.groups);
-  sqlite3_free(publication->definition.details);
+  ledger_release_clear(&definition->release);
+  if (definition->cross_keys) cross_keys_release(definition->cross_keys);
+  if (definition->periods) periods_release(definition->periods);
+  if (definition->series.periods) series_free(&definition->series);
+  if (definition->groups) json_list_free(definition->groups);
+  if (publication->append) append_free(publication->append);
+  sqlite3_free(definition->details);
   *publication = (struct publication){0};
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int no_random_bytes(const struct publication *publication) {
+  /* Advice: Early after boot, or in a sandbox that forbids randomness. */
+  return error_set(&publication->session->error, "the system gave no random bytes");
+}
+
+int lost_values(const struct publication *publication) {
+  return error_set(&publication->session->error, "release '%s' has lost its values",
+                   publication->definition.release.name);
 }

@@ -1,37 +1,114 @@
-/* figure_words.c: see figure_words.h.
-** Tests: tests/release/test_figure_words.py, tests/release/test_clipping.py */
-#include "release/figure_words.h"
+/* figure_words.c: says in words what the numbers of a release are, for the column `figure` of
+** dp_value and dp_answer(), and what clipping did to its units, by the noisy counts of the option
+** diagnose.
+** Tests: tests/release/test_figure_words.py, tests/release/test_clipping.py,
+** tests/release/test_cut.py */
+#include "release/internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "base/sql_text.h"
 #include "mechanism/mechanism.h"
-#include "release/kinds.h"
 #include "sums/layout.h"
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- what clipping did to the units of a release --------------------------------------------- */
+/* The text of a number, as an argument. It is valid until the end of the block. */
+#define SAID(x) say(x, (char[NUMBER_SIZE]){0})
+
+static const char *say(double x, char text[NUMBER_SIZE]) {
+  int is_whole = fabs(x) < 1e15 && x == floor(x);
+  return is_whole ? sqlite3_snprintf(NUMBER_SIZE, text, "%,lld", (sqlite3_int64)x)
+                  : sqlite3_snprintf(NUMBER_SIZE, text, "%.15g", x);
+}
+
+/* ---- which share of the units was clipped, and of the total cut off -------------------------- */
+
+#define CONFIDENCE       0.95
+#define CONFIDENCE_OF_J  0.975                              /* clipped_amount() */
+#define CONFIDENCE_OF_NO (1 - 2 * 1e-3 / (TALLY_RUNGS - 1)) /* of noise on both sides */
+
+static double in_unit(double x) {
+  return fmin(fmax(x, 0), 1);
+}
+
+/* The share of two weighted sums of noisy counts, and the products of their weights. */
+struct ratio {
+  double part, whole; /* the sums */
+  double pp, pw, ww;  /* of the weights of `part` and of `whole` */
+};
+
+/* With the half-width c of the noise of one count, the interval is where (part - s whole)^2 <= c^2
+** (pp - 2 s pw + s^2 ww). This is a quadratic inequality in s. If its leading coefficient whole^2 -
+** c^2 ww is not above 0, the counts say nothing about the share. */
+static struct clipped_share share_of(const struct ratio *ratio, double c) {
+  double lead = ratio->whole * ratio->whole - c * c * ratio->ww;
+  double middle = ratio->part * ratio->whole - c * c * ratio->pw;
+  struct clipped_share share = {(double)NAN, 0, 1};
+  if (!(ratio->whole > 0) || !(lead > 0)) return share;
+  share.share = in_unit(ratio->part / ratio->whole);
+  double last = ratio->part * ratio->part - c * c * ratio->pp;
+  double root = sqrt(fmax(middle * middle - lead * last, 0));
+  share.low = fmin(in_unit((middle - root) / lead), share.share);
+  share.high = fmax(in_unit((middle + root) / lead), share.share);
+  return share;
+}
+
+struct clipped_share clipped_units(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping) {
+  struct ratio ratio = {clipping->clipped, clipping->clipped + clipping->unclipped, 1, 1, 2};
+  return share_of(&ratio, mixed_half_width(noise, clipping->stddev, CONFIDENCE));
+}
+
+struct clipped_share clipped_wider(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping) {
+  struct ledger_clipping wider = {.clipped = clipping->wider_clipped,
+                                  .unclipped = clipping->wider_unclipped,
+                                  .stddev = clipping->stddev};
+  return clipped_units(noise, &wider);
+}
+
+/* Returns the share by the rungs 0 ... last. */
+static struct clipped_share share_up_to(const double *rungs, int last, double c) {
+  struct ratio ratio = {0, 0, 0, 0, 0};
+  for (int i = 0; i <= last; i++) {
+    double size = ldexp(1, i), cut = size - 1;
+    ratio.part += rungs[i] * cut;
+    ratio.whole += rungs[i] * size;
+    ratio.pp += cut * cut;
+    ratio.pw += cut * size;
+    ratio.ww += size * size;
+  }
+  return share_of(&ratio, c);
+}
+
+void clipped_amount(const struct noise_law *noise, const double *rungs,
+                    struct ledger_clipping *clipping) {
+  double least = mixed_half_width(noise, clipping->stddev, CONFIDENCE_OF_NO);
+  double c = mixed_half_width(noise, clipping->stddev, CONFIDENCE_OF_J);
+  int last = TALLY_RUNGS - 1;
+  while (last > 0 && rungs[last] <= least) last--;
+  struct clipped_share seen = share_up_to(rungs, last, c), all = seen;
+  if (last < TALLY_RUNGS - 1) {
+    clipping->within = ldexp(2, last);
+    all = share_up_to(rungs, last + 1, c);
+  }
+  clipping->cut = isnan(seen.share) ? seen.share : fmax(all.share, seen.low);
+  clipping->cut_low = seen.low;
+  clipping->cut_high = isnan(clipping->within) || isnan(seen.share) ? 1 : fmax(all.high, seen.low);
+}
+
+/* ---- the sentence about it ------------------------------------------------------------------- */
 
 /* The sentence advises a larger clip above MUCH, and a smaller clip below LITTLE. */
 #define MUCH   0.05
 #define LITTLE 0.01
 #define NARROW 0.1 /* the widest interval of a share that one number stands for */
 
-/* ---- the sentence about it ------------------------------------------------------------------- */
-
-static void append_number(sqlite3_str *text, double x) {
-  if (fabs(x) < 1e15 && x == floor(x)) {
-    sqlite3_str_appendf(text, "%,lld", (sqlite3_int64)x);
-  } else {
-    sqlite3_str_appendf(text, "%.15g", x);
-  }
-}
-
-static void append_units(sqlite3_str *text, const struct clipping_words *words) {
-  append_plural(text, !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit");
+static const char *unit_of(const struct clipping_words *words) {
+  return !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit";
 }
 
 /* Why a release cuts a unit down, and what prevents it. */
@@ -86,12 +163,12 @@ char *clipping_words(const struct clipped_share *share, const struct clipping_wo
   const char *bound = has_range && !words->is_series ? "bounds" : "bound";
   if (isnan(share->share)) {
     sqlite3_str_appendall(text, "too few ");
-    append_units(text, words);
+    append_plural(text, unit_of(words));
     sqlite3_str_appendf(text, " to say how many were cut down to the %s", bound);
     return sqlite3_str_finish(text);
   }
   sqlite3_str_appendall(text, "of ");
-  append_units(text, words);
+  append_plural(text, unit_of(words));
   sqlite3_str_appendf(text, " were cut down to the %s, because %s", bound, cause.reason);
   if (words->keys_are_private) sqlite3_str_appendall(text, ", or had more than max_groups keys");
   if (share->low > MUCH) {
@@ -115,7 +192,6 @@ static int least_cut(const struct ledger_clipping *clipping) {
 
 char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words) {
   sqlite3_str *text = sqlite3_str_new(0);
-  const char *unit = !words->by_unit ? "row" : words->unit && *words->unit ? words->unit : "unit";
   if (!isnan(clipping->wider_clipped)) {
     sqlite3_str_appendall(text, "how much was cut off is not told where wider units are scaled "
                                 "down, too");
@@ -124,13 +200,13 @@ char *clipping_amount(const struct ledger_clipping *clipping, const struct clipp
                                 "private keys and periods");
   } else if (isnan(clipping->cut)) {
     sqlite3_str_appendall(text, "too few ");
-    append_units(text, words);
+    append_plural(text, unit_of(words));
     sqlite3_str_appendall(text, " to say how much was cut off");
   } else if (isnan(clipping->within)) {
-    sqlite3_str_appendf(text, "at least %d%% of the total was cut off, because a %s has more than ",
-                        least_cut(clipping), unit);
-    append_number(text, ldexp(1, TALLY_RUNGS - 2));
-    sqlite3_str_appendall(text, " times clip");
+    sqlite3_str_appendf(text,
+                        "at least %d%% of the total was cut off, because a %s has more than %s "
+                        "times clip",
+                        least_cut(clipping), unit_of(words), SAID(ldexp(1, TALLY_RUNGS - 2)));
   } else {
     int least = least_cut(clipping), most = (int)ceil(100 * clipping->cut_high);
     if (is_narrow(clipping))
@@ -141,9 +217,8 @@ char *clipping_amount(const struct ledger_clipping *clipping, const struct clipp
                           most);
     else
       sqlite3_str_appendf(text, "at most %d%% of the total was cut off", most);
-    sqlite3_str_appendf(text, ", if no %s has more than ", unit);
-    append_number(text, clipping->within);
-    sqlite3_str_appendall(text, " times clip");
+    sqlite3_str_appendf(text, ", if no %s has more than %s times clip", unit_of(words),
+                        SAID(clipping->within));
   }
   return sqlite3_str_finish(text);
 }
@@ -172,55 +247,13 @@ char *clipping_sentence(const struct clipped_share *share, const struct ledger_c
 
 /* ---- what the numbers are -------------------------------------------------------------------- */
 
-/* How the words say what one unit can contribute. */
-enum share {
-  NO_SHARE,
-  ROWS,   /* at most `clip` of its rows */
-  TOTAL,  /* a total from -clip to clip */
-  LENGTH, /* a vector up to length `clip` */
-  MEAN,   /* the average of its vectors, each up to length `clip` */
-  WEIGHT, /* the weight of at most `clip` rows */
-  ONCE    /* one row, divided among its values */
-};
-
-/* The statistics: kinds without the prefixes "ou_" and "group_". */
-static const struct words {
-  const char *name;
-  const char *what; /* "%": the units; "#": the quantiles */
-  enum share share;
-  const char *place; /* what one release, or one group of it, has many of */
-  int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */
-} words[] = {
-    {"count", "rows", ROWS, 0, 0},
-    {"count_distinct", "%", NO_SHARE, 0, 0},
-    {"sum", "sum", TOTAL, 0, 0},
-    {"avg", "average", WEIGHT, 0, 0},
-    {"var", "variance", WEIGHT, 0, 0},
-    {"stddev", "standard deviation", WEIGHT, 0, 0},
-    {"quantile", "#", WEIGHT, 0, 1},
-    {"median", "median", WEIGHT, 0, 1},
-    {"histogram", "rows in each bin", ROWS, "bin", 0},
-    {"bounds", "bounds of nearly all values, in size from 2.9e-39 to 3.4e+38", ONCE, 0, 0},
-    {"vec_sum", "sum of vectors", LENGTH, 0, 0},
-    {"vec_avg", "average of vectors", MEAN, 0, 0},
-    {"choice", "category that most % have; drawn at random, it may be a rarer one", NO_SHARE, 0, 0},
-    {"response_count", "answers in each category, without the effect of randomisation", NO_SHARE, 0,
-     0},
-    {"sgd", "coefficients of a model, as at most one pass over the rows leaves them", NO_SHARE, 0,
-     0},
-};
-
 /* Appends the quantiles from the text of a number or of a JSON array of numbers. */
 static void append_quantiles(sqlite3_str *text, const char *quantiles) {
-  int is_list = quantiles && *quantiles == '[';
-  char *end = 0;
-  sqlite3_str_appendall(text, is_list ? "quantiles " : "quantile ");
-  for (const char *at = quantiles + is_list; at && *at; at = end + (*end == ',' || *end == ']')) {
-    double q = strtod(at, &end);
-    if (end == at) return;
-    append_number(text, q);
-    if (*end == ',') sqlite3_str_appendall(text, strchr(end + 1, ',') ? ", " : " and ");
-  }
+  double list[LAYOUT_MAX_QUANTILES];
+  int count = quantiles ? vector_text_list(quantiles, list, LAYOUT_MAX_QUANTILES) : 0;
+  sqlite3_str_appendall(text, quantiles && *quantiles == '[' ? "quantiles " : "quantile ");
+  for (int i = 0; i < count; i++)
+    sqlite3_str_appendf(text, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", SAID(list[i]));
 }
 
 static void append_what(sqlite3_str *text, const char *what, const struct ledger_release *release,
@@ -239,27 +272,20 @@ static void append_what(sqlite3_str *text, const char *what, const struct ledger
 /* Says what becomes of values outside the range. */
 static void append_range(sqlite3_str *text, const struct ledger_release *release, int has_bins) {
   if (isnan(release->lo)) return;
-  sqlite3_str_appendall(text, ", values outside ");
-  append_number(text, release->lo);
-  sqlite3_str_appendall(text, " to ");
-  append_number(text, release->hi);
+  sqlite3_str_appendf(text, ", values outside %s to %s count ", SAID(release->lo),
+                      SAID(release->hi));
   if (has_bins) {
-    sqlite3_str_appendall(text, " count in the first or last bin");
+    sqlite3_str_appendall(text, "in the first or last bin");
     return;
   }
-  sqlite3_str_appendall(text, " count as ");
-  append_number(text, release->lo);
-  sqlite3_str_appendall(text, " or ");
-  append_number(text, release->hi);
-  if (!(release->grid > 0)) return;
-  sqlite3_str_appendall(text, ", in steps of ");
-  append_number(text, release->grid);
+  sqlite3_str_appendf(text, "as %s or %s", SAID(release->lo), SAID(release->hi));
+  if (release->grid > 0) sqlite3_str_appendf(text, ", in steps of %s", SAID(release->grid));
 }
 
 /* The words for one release. */
 struct figure {
   const struct ledger_release *release;
-  const struct words *words;
+  const struct wording *wording;
   const char *unit;  /* null: the ledger protects rows */
   const char *place; /* what the release has many of: "group", "cell", "bin"; or null */
   enum share share;
@@ -268,45 +294,38 @@ struct figure {
 
 /* Says how much one unit contributes. */
 static void append_share(sqlite3_str *text, const struct figure *figure) {
-  const char *unit = figure->unit;
+  const char *unit = figure->unit ? figure->unit : "row";
+  enum share share = figure->share;
   double clip = figure->release->clip;
-  if (figure->share == LENGTH || figure->share == MEAN) {
-    sqlite3_str_appendf(text, ", %s length ", figure->share == MEAN ? "each cut to" : "up to");
-    append_number(text, clip);
-    if (figure->share == LENGTH) sqlite3_str_appendf(text, " of each %s", unit ? unit : "row");
-  }
-  if (figure->share == TOTAL && !figure->release->periods) {
-    sqlite3_str_appendall(text, ", from ");
-    append_number(text, -clip);
-    sqlite3_str_appendall(text, " to ");
-    append_number(text, clip);
-    sqlite3_str_appendf(text, " of each %s", unit ? unit : "row");
-  } else if (unit && (figure->share == ROWS || figure->share == TOTAL)) {
-    sqlite3_str_appendall(text, ", at most ");
-    append_number(text, clip);
-    sqlite3_str_appendf(text, "%s of each %s", figure->share == TOTAL ? " up and down" : "", unit);
-  } else if (unit && figure->share == WEIGHT && clip != 1) {
-    sqlite3_str_appendf(text, ", each %s counts as at most ", unit);
-    append_number(text, clip);
-    sqlite3_str_appendall(text, " rows");
-  } else if (unit && (figure->share == WEIGHT || figure->share == ONCE || figure->share == MEAN)) {
-    int about = figure->release->ways && !figure->in_sum_norm;
+  int by_unit = figure->unit != 0;
+  int about = figure->release->ways && !figure->in_sum_norm;
+  if (share == SHARE_LENGTH)
+    sqlite3_str_appendf(text, ", up to length %s of each %s", SAID(clip), unit);
+  if (share == SHARE_MEAN) sqlite3_str_appendf(text, ", each cut to length %s", SAID(clip));
+  if (share == SHARE_TOTAL && !figure->release->periods) {
+    sqlite3_str_appendf(text, ", from %s to %s of each %s", SAID(-clip), SAID(clip), unit);
+  } else if (by_unit && (share == SHARE_ROWS || share == SHARE_TOTAL)) {
+    sqlite3_str_appendf(text, ", at most %s%s of each %s", SAID(clip),
+                        share == SHARE_TOTAL ? " up and down" : "", unit);
+  } else if (by_unit && share == SHARE_WEIGHT && clip != 1) {
+    sqlite3_str_appendf(text, ", each %s counts as at most %s rows", unit, SAID(clip));
+  } else if (by_unit && (share == SHARE_WEIGHT || share == SHARE_ONCE || share == SHARE_MEAN)) {
     sqlite3_str_appendf(text, ", each %s counts %sonce", unit, about ? "about " : "");
   }
-  if (unit && figure->share == ONCE)
+  if (by_unit && share == SHARE_ONCE)
     sqlite3_str_appendall(text, ", rare values by their share of rows");
 }
 
 /* Says that the bound of a series is for all of its periods, and is spent in their order. */
 static void append_periods(sqlite3_str *text, const struct figure *figure) {
   double clip = figure->release->clip;
-  if (figure->share == NO_SHARE && clip == 1) {
+  if (figure->share == SHARE_NONE && clip == 1) {
     sqlite3_str_appendall(text, ", each in their first period only");
-  } else if (figure->share == NO_SHARE) {
-    sqlite3_str_appendf(text, " of each period, added up over periods (a %s counts in their first ",
-                        figure->unit);
-    append_number(text, clip);
-    sqlite3_str_appendall(text, " only)");
+  } else if (figure->share == SHARE_NONE) {
+    sqlite3_str_appendf(text,
+                        " of each period, added up over periods (a %s counts in their first %s "
+                        "only)",
+                        figure->unit, SAID(clip));
   } else {
     sqlite3_str_appendf(text, " in all %speriods together, earliest first",
                         figure->place ? "groups and " : "");
@@ -317,10 +336,11 @@ static void append_periods(sqlite3_str *text, const struct figure *figure) {
 
 /* Says what the bound means for a unit with rows in several groups, cells or bins. */
 static void append_places(sqlite3_str *text, const struct figure *figure) {
-  const char *unit = figure->unit, *place = figure->place;
+  const char *place = figure->place;
   double clip = figure->release->clip;
-  int has_ways = figure->release->ways != 0, is_total = figure->share == TOTAL;
-  if (figure->share == ROWS || is_total)
+  int has_ways = figure->release->ways != 0, is_total = figure->share == SHARE_TOTAL;
+  int has_share = figure->wording->share != SHARE_NONE;
+  if (figure->share == SHARE_ROWS || is_total)
     sqlite3_str_appendf(text,
                         !figure->in_sum_norm ? " in one %s"
                         : has_ways           ? " in all %ss of a table"
@@ -328,25 +348,17 @@ static void append_places(sqlite3_str *text, const struct figure *figure) {
                         place);
   if (has_ways && (!figure->in_sum_norm || is_total))
     sqlite3_str_appendall(text, ", averaged over the tables");
-  double whole = figure->words->share != NO_SHARE ? 1 : figure->in_sum_norm ? clip : clip * clip;
-  int has_rows = figure->words->share != NO_SHARE && !figure->words->draws;
-  sqlite3_str_appendf(text, " (a %s %sin ", unit, has_rows ? "with rows " : "");
-  if (whole >= 2) {
-    sqlite3_str_appendall(text, "more than ");
-    append_number(text, floor(whole));
-  } else {
-    sqlite3_str_appendall(text, "several");
-  }
-  int always = figure->words->share == NO_SHARE ||
-               (clip <= 1 && !is_total && (!has_ways || figure->in_sum_norm));
+  double whole = has_share ? 1 : figure->in_sum_norm ? clip : clip * clip;
+  int has_rows = has_share && !figure->wording->draws;
+  int always = !has_share || (clip <= 1 && !is_total && (!has_ways || figure->in_sum_norm));
+  sqlite3_str_appendf(text, " (a %s %sin ", figure->unit, has_rows ? "with rows " : "");
+  if (whole >= 2) sqlite3_str_appendf(text, "more than %s", SAID(floor(whole)));
+  if (whole < 2) sqlite3_str_appendall(text, "several");
   sqlite3_str_appendf(text, " %ss %s less in each", place, always ? "counts" : "may count");
   if (has_rows)
     sqlite3_str_appendf(text, ", by the share of %s there", is_total ? "amounts" : "rows");
-  if (has_ways && !figure->in_sum_norm) {
-    sqlite3_str_appendall(text, ", and more than ");
-    append_number(text, clip);
-    sqlite3_str_appendall(text, " in a margin");
-  }
+  if (has_ways && !figure->in_sum_norm)
+    sqlite3_str_appendf(text, ", and more than %s in a margin", SAID(clip));
   sqlite3_str_appendall(text, ")");
 }
 
@@ -354,16 +366,13 @@ static void append_places(sqlite3_str *text, const struct figure *figure) {
 static void append_wider(sqlite3_str *text, const struct figure *figure,
                          const struct ledger_figure *terms) {
   double factor = terms->factor;
-  int by_place = figure->place && !figure->release->ways && figure->words->share != WEIGHT;
-  sqlite3_str_appendf(text, ", each %s at most as much as ", terms->wider);
-  append_number(text, factor);
-  sqlite3_str_appendall(text, " ");
+  int by_place = figure->place && !figure->release->ways && figure->wording->share != SHARE_WEIGHT;
+  sqlite3_str_appendf(text, ", each %s at most as much as %s ", terms->wider, SAID(factor));
   if (factor == 1) sqlite3_str_appendall(text, figure->unit);
   if (factor != 1) append_plural(text, figure->unit);
   if (!by_place || factor == 1) return;
-  sqlite3_str_appendf(text, " in one %s (as ", figure->place);
-  append_number(text, floor(factor * factor));
-  sqlite3_str_appendf(text, " in different %ss)", figure->place);
+  sqlite3_str_appendf(text, " in one %s (as %s in different %ss)", figure->place,
+                      SAID(floor(factor * factor)), figure->place);
 }
 
 /* Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
@@ -372,40 +381,26 @@ void figure_append_move(sqlite3_str *text, const struct ledger_release *release,
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || !aggregate->is_ou || release->theta == 0) return;
   if (isnan(release->theta) && !aggregate->family->is_linear) {
-    sqlite3_str_appendall(text, ", kept within ");
-    append_number(text, release->radius);
-    sqlite3_str_appendall(text, " of ");
-    append_number(text, release->centre);
+    sqlite3_str_appendf(text, ", kept within %s of %s", SAID(release->radius),
+                        SAID(release->centre));
   } else if (is_mixed) { /* a sum of numbers, each of which has the centre */
     sqlite3_str_appendall(text, ", shrunk");
   } else {
-    sqlite3_str_appendall(text, ", shrunk towards ");
-    append_number(text, release->centre);
+    sqlite3_str_appendf(text, ", shrunk towards %s", SAID(release->centre));
   }
-}
-
-/* Returns the words for a kind, or null. */
-static const struct words *words_of(const char *kind, int *is_grouped) {
-  if (strncmp(kind, "ou_", 3) == 0) kind += 3;
-  *is_grouped = strncmp(kind, "group_", 6) == 0;
-  if (*is_grouped) kind += 6;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (strcmp(words[i].name, kind) == 0) return &words[i];
-  return 0; /* a kind that this version does not know */
 }
 
 /* A noisy count that selects a private key counts rows, or units if each adds at most 1 to a
 ** key. */
 void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
                              double threshold) {
-  int is_grouped;
-  const struct words *of = words_of(kind, &is_grouped);
-  int by_rows = !unit || (of && of->share == ROWS && !of->place) ||
-                (of && of->share == WEIGHT && !of->draws && clip > 1);
+  const struct aggregate *aggregate = aggregate_find(kind);
+  const struct wording *wording = aggregate ? &aggregate->wording : 0;
+  int by_rows = !unit || (wording && wording->share == SHARE_ROWS && !wording->place) ||
+                (wording && wording->share == SHARE_WEIGHT && !wording->draws && clip > 1);
   if (!(threshold > 0 && threshold < 1e15)) return;
   double step = pow(10, fmax(floor(log10(threshold)) - 1, 0)); /* two digits */
-  sqlite3_str_appendf(text, "groups below about %,lld ",
-                      (sqlite3_int64)(ceil(threshold / step) * step));
+  sqlite3_str_appendf(text, "groups below about %s ", SAID(ceil(threshold / step) * step));
   append_plural(text, by_rows ? "row" : unit);
   sqlite3_str_appendall(text, " do not appear");
 }
@@ -434,23 +429,19 @@ static void append_bin(sqlite3_str *text, const struct ledger_release *release, 
   }
 }
 
-/* Appends the quantile with an index in the text of a JSON array of numbers. */
-static void append_quantile(sqlite3_str *text, const char *quantiles, int index) {
-  for (; index-- > 0 && quantiles; quantiles = strchr(quantiles + 1, ',')) continue;
-  if (quantiles) sqlite3_str_appendf(text, "%.15g", strtod(quantiles + 1, 0));
-}
-
 char *figure_component(const struct ledger_release *release, int component) {
-  int is_grouped;
-  const struct words *of = words_of(release->kind, &is_grouped);
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  enum share share = aggregate ? aggregate->wording.share : SHARE_NONE;
+  double list[LAYOUT_MAX_QUANTILES];
   sqlite3_str *text = sqlite3_str_new(0);
-  if (of && of->place) {
+  if (aggregate && aggregate->wording.place) {
     append_bin(text, release, component);
   } else if (release->quantiles && *release->quantiles == '[') {
-    append_quantile(text, release->quantiles, component);
-  } else if (of && of->share == ONCE) {
+    if (component < vector_text_list(release->quantiles, list, LAYOUT_MAX_QUANTILES))
+      sqlite3_str_appendf(text, "%.15g", list[component]);
+  } else if (share == SHARE_ONCE) {
     sqlite3_str_appendall(text, component ? "upper end" : "lower end");
-  } else if (of && (of->share == LENGTH || of->share == MEAN || strcmp(of->name, "sgd") == 0)) {
+  } else if (aggregate && aggregate->family->has_vector) {
     sqlite3_str_appendf(text, "%d", component + 1);
   }
   int is_empty = sqlite3_str_length(text) == 0 && sqlite3_str_errcode(text) == SQLITE_OK;
@@ -489,23 +480,21 @@ static void append_cut(sqlite3_str *text, const struct figure *figure,
     if (!has_amount) sqlite3_str_appendall(text, " were cut down");
   }
   if (!has_amount || !is_about) return;
-  sqlite3_str_appendall(text, " (more if any is over ");
-  append_number(text, clipping->within);
-  sqlite3_str_appendall(text, " times the bound)");
+  sqlite3_str_appendf(text, " (more if any is over %s times the bound)", SAID(clipping->within));
 }
 
 char *figure_words(const struct ledger_release *release, const struct ledger_figure *terms) {
   const char *unit = terms->unit;
-  int is_mixed = terms->is_mixed;
+  const struct aggregate *aggregate = aggregate_find(release->kind);
   sqlite3_str *text = sqlite3_str_new(0);
-  int is_grouped;
-  const struct words *of = words_of(release->kind, &is_grouped);
-  if (!of) {
+  if (!aggregate) { /* a kind that this version does not know */
     sqlite3_str_appendall(text, release->kind);
     return sqlite3_str_finish(text);
   }
-  const char *place = of->place;
-  append_what(text, of->what, release, unit);
+  const struct wording *wording = &aggregate->wording;
+  const char *place = wording->place;
+  int is_grouped = (aggregate->takes & 1u << P_KEYS) != 0;
+  append_what(text, wording->what, release, unit);
   if (is_grouped)
     sqlite3_str_appendall(text, place           ? " of each group"
                                 : release->ways ? " in each cell"
@@ -513,8 +502,8 @@ char *figure_words(const struct ledger_release *release, const struct ledger_fig
   append_range(text, release, place != 0);
   if (!place && is_grouped) place = release->ways ? "cell" : "group";
   int in_sum_norm = release->mechanism && strcmp(release->mechanism, "laplace") == 0;
-  struct figure figure = {release, of, unit, place, of->share, in_sum_norm};
-  if (is_grouped && figure.share == NO_SHARE && release->clip < 1) figure.share = ROWS;
+  struct figure figure = {release, wording, unit, place, wording->share, in_sum_norm};
+  if (is_grouped && figure.share == SHARE_NONE && release->clip < 1) figure.share = SHARE_ROWS;
   append_share(text, &figure);
   if (release->periods) {
     append_periods(text, &figure);
@@ -529,12 +518,12 @@ char *figure_words(const struct ledger_release *release, const struct ledger_fig
     sqlite3_str_appendall(text, "; ");
     figure_append_threshold(text, release->kind, release->clip, unit, terms->threshold);
   }
-  if (of->draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
+  if (wording->draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");
   figure_append_move(text, release, 0);
-  if (is_mixed && is_grouped)
+  if (terms->is_mixed && is_grouped)
     sqlite3_str_appendall(text, "; then added up into other groups by a public kernel");
-  if (is_mixed && strcmp(of->name, "choice") == 0)
+  if (terms->is_mixed && aggregate->form == FORM_SYMBOL)
     sqlite3_str_appendall(text, "; then changed at random by a public kernel");
   append_cut(text, &figure, terms);
   return sqlite3_str_finish(text);

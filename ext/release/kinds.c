@@ -38,6 +38,7 @@ SQLITE_EXTENSION_INIT3
 static const struct statistic_row statistics[] = {
     /* the number of rows in which x is not NULL; where units are protected, it needs a clip */
     {.name = "count",
+     .wording = {"rows", SHARE_ROWS, 0, 0},
      .family = &family_sum,
      .keyed = &family_key_count,
      .x = X_UNLESS_KEYED,
@@ -47,6 +48,7 @@ static const struct statistic_row statistics[] = {
      .has_series = 1},
     /* the number of units; with keys, of each key */
     {.name = "count_distinct",
+     .wording = {"%", SHARE_NONE, 0, 0},
      .family = &family_sum,
      .keyed = &family_key_units,
      .counts_units = 1,
@@ -55,13 +57,33 @@ static const struct statistic_row statistics[] = {
      .counts = 1,
      .has_series = 1},
     /* the sum of x; the total of each unit is clipped to [-clip, clip] */
-    {.name = "sum", KEYED(sum), .x = X_ALWAYS, .arguments = {P_CLIP}, .has_series = 1},
+    {.name = "sum",
+     .wording = {"sum", SHARE_TOTAL, 0, 0},
+     KEYED(sum),
+     .x = X_ALWAYS,
+     .arguments = {P_CLIP},
+     .has_series = 1},
     /* the average, the variance and the standard deviation of x, which is clipped to [lo, hi] */
-    {.name = "avg", KEYED(mean), IN_RANGE, .options = CLIP, .has_series = 1},
-    {.name = "var", KEYED(spread), IN_RANGE, .options = CLIP},
-    {.name = "stddev", KEYED(spread), IN_RANGE, .options = CLIP, .root = 1},
+    {.name = "avg",
+     .wording = {"average", SHARE_WEIGHT, 0, 0},
+     KEYED(mean),
+     IN_RANGE,
+     .options = CLIP,
+     .has_series = 1},
+    {.name = "var",
+     .wording = {"variance", SHARE_WEIGHT, 0, 0},
+     KEYED(spread),
+     IN_RANGE,
+     .options = CLIP},
+    {.name = "stddev",
+     .wording = {"standard deviation", SHARE_WEIGHT, 0, 0},
+     KEYED(spread),
+     IN_RANGE,
+     .options = CLIP,
+     .root = 1},
     /* quantiles of x, from a tree of counts; several quantiles are an array */
     {.name = "quantile",
+     .wording = {"#", SHARE_WEIGHT, 0, 1},
      KEYED(tree),
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
@@ -69,9 +91,15 @@ static const struct statistic_row statistics[] = {
      .options = CLIP | LEAVES,
      .default_clip = 1,
      .counts = 1},
-    {.name = "median", KEYED(tree), IN_RANGE, .options = CLIP | LEAVES, .counts = 1},
+    {.name = "median",
+     .wording = {"median", SHARE_WEIGHT, 0, 1},
+     KEYED(tree),
+     IN_RANGE,
+     .options = CLIP | LEAVES,
+     .counts = 1},
     /* the number of rows in each part of [lo, hi] */
     {.name = "histogram",
+     .wording = {"rows in each bin", SHARE_ROWS, "bin", 0},
      KEYED(bins),
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
@@ -82,6 +110,7 @@ static const struct statistic_row statistics[] = {
     /* the powers of two between which nearly all x lie; each unit's vector of counts has a norm of
     ** at most 1 */
     {.name = "bounds",
+     .wording = {"bounds of nearly all values, in size from 2.9e-39 to 3.4e+38", SHARE_ONCE, 0, 0},
      .family = &family_bounds,
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
@@ -91,6 +120,7 @@ static const struct statistic_row statistics[] = {
      .no_keys = "bounds are for all groups together"},
     /* sums and averages of vectors */
     {.name = "vec_sum",
+     .wording = {"sum of vectors", SHARE_LENGTH, 0, 0},
      .family = &family_vector,
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
@@ -98,6 +128,7 @@ static const struct statistic_row statistics[] = {
      .no_keys =
          "groups of vectors are not made (release one vector with a component for each key)"},
     {.name = "vec_avg",
+     .wording = {"average of vectors", SHARE_MEAN, 0, 0},
      .family = &family_vector_mean,
      .form = FORM_ARRAY,
      .x = X_ALWAYS,
@@ -158,6 +189,7 @@ static void make_kind(struct product *product, const struct statistic_row *row, 
   snprintf(product->grouped, LONGEST, "dp_%sgroup_%s", bound, row->name);
   *kind = (struct aggregate){.name = product->name,
                              .kind = product->name + strlen("dp_"),
+                             .wording = row->wording,
                              .family = is_keyed ? row->keyed : row->family,
                              .form = !is_keyed                  ? row->form
                                      : row->form == FORM_NUMBER ? FORM_OBJECT

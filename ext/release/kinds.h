@@ -45,11 +45,31 @@ enum answer_form { FORM_NUMBER, FORM_ARRAY, FORM_OBJECT, FORM_ARRAYS, FORM_SYMBO
 /* When the function takes x. */
 enum takes_x { X_NEVER, X_ALWAYS, X_UNLESS_KEYED };
 
+/* How the words about a figure say what one unit can contribute. */
+enum share {
+  SHARE_NONE,
+  SHARE_ROWS,   /* at most `clip` of its rows */
+  SHARE_TOTAL,  /* a total from -clip to clip */
+  SHARE_LENGTH, /* a vector up to length `clip` */
+  SHARE_MEAN,   /* the average of its vectors, each up to length `clip` */
+  SHARE_WEIGHT, /* the weight of at most `clip` rows */
+  SHARE_ONCE    /* one row, divided among its values */
+};
+
+/* What the numbers of a statistic are, in words (figure_words.c). */
+struct wording {
+  const char *what; /* "%": the units; "#": the quantiles */
+  enum share share;
+  const char *place; /* what one release, or one group of it, has many of */
+  int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */
+};
+
 #define MOST_OF_STATISTIC 4
 
 /* A statistic: one row of the table. Absent members are 0. */
 struct statistic_row {
   const char *name;
+  struct wording wording;
   const struct family *family, *keyed; /* the family without and with keys */
   enum answer_form form;               /* without keys */
   enum takes_x x;
@@ -74,6 +94,7 @@ struct statistic_row {
 struct aggregate {
   const char *name; /* the SQL function */
   const char *kind; /* the name of the kind in dp_release() and in the ledger */
+  struct wording wording;
   const struct family *family;
   enum answer_form form;
   int min_arguments, max_arguments;
@@ -87,7 +108,7 @@ struct aggregate {
   const char *grouped; /* the function to use with GROUP BY; null: any dp_group_ function */
 
   /* For a kind of a room beside the core (struct room); null: as the kinds of the core. */
-  const struct procedure *procedure; /* release/procedure.h */
+  const struct procedure *procedure; /* below */
   const struct option *own_options;  /* functions/options.h: P_OWN */
   int own_option_count;
   const struct own_rows *rows; /* query/query.h */
@@ -133,10 +154,63 @@ int aggregate_columns(const struct aggregate *aggregate, int by_unit, const char
 ** include it: diffuse.c lists the rooms, and the core finds their kinds and mechanisms in its
 ** tables. */
 
+struct definition;
 struct host;
 struct numbers;
 struct publication;
+struct request;
 struct sqlite3;
+
+/* The steps of a release that differ between kinds (publish.c calls these steps). The kinds of the
+** core have the path of points (path.c), except that the mechanism 'exponential' has
+** leaf_release.c. Each step returns 1, or 0 after setting the session's error. */
+struct procedure {
+  /* Steps that complete a request; null: nothing to do. request.details has `details` bytes, which
+  ** hold the parameters that only this kind has (`options` in kinds.h). finish() sets their
+  ** defaults and checks the request. publics() returns how many public rows follow those of the
+  ** question. settle() sets the parameters that depend on the tier and the ledger; if a release
+  ** with the request's name exists (`found`), the publication holds it. clear() frees what the
+  ** details own. */
+  size_t details;
+  int (*finish)(struct request *request, int by_unit, struct error *error);
+  double (*publics)(const struct request *request);
+  int (*settle)(struct publication *publication, struct request *request, int found);
+  void (*clear)(void *details);
+  /* Notes what has to be computed before the charge, while the ledger is not locked (release.h).
+  ** Reports no error, because charge() will report it. Null: nothing to compute. */
+  void (*prepare)(const struct publication *publication, const struct request *request);
+
+  /* Makes definition.details from the release. Returns null if the release is impossible, with an
+  ** error only when out of memory. Null: the kind has no details. */
+  void *(*describe)(const struct publication *publication);
+  /* Changes the contribution of a unit before its layout is made; null: changes nothing. */
+  void (*contribute)(const struct definition *definition, struct contribution *contribution);
+
+  /* Inserts a new release into the ledger and charges it. */
+  int (*charge)(struct publication *publication);
+  /* Draws from the exact totals on the lattice. Stores nothing. */
+  int (*draw)(struct publication *publication, const int64_t *totals);
+  /* 1: a draw may take minutes and reads nothing from the ledger, so draw() is called before the
+  ** transaction that stores its result. A second call inside the transaction draws nothing. */
+  int draws_early;
+  /* Stores and publishes the result of draw(). */
+  int (*keep)(struct publication *publication);
+  /* The part of an error that follows the name of a release. It says why the release cannot be
+  ** published at an outer tier, or only through a kernel. Null if the release has a path. */
+  const char *stays;
+  /* 1: no tier inside the first point can get a point from the data. */
+  int never_refines;
+  /* Checks that a stored release may be diffused from tier `from` to the publication's tier.
+  ** `clock` is the clock of the new point at one tier on this way. Null: it may. */
+  int (*diffusible)(const struct publication *publication, int from, uint64_t clock);
+  /* A check of dp_verify() (ledger.h): the publication follows from the mechanism and the kernels.
+  ** The member is null if the release has a path; verify_points.c checks the path. */
+  int (*verify)(struct publication *publication, const struct ledger_publication *published);
+  /* For a release with a path: checks that the stored curve of a publication is at least the cost
+  ** that its mechanism computes at this clock. `curve` may be null. Null: the cost is that of the
+  ** noise, which the ledger checks. */
+  int (*paid)(struct publication *publication, uint64_t clock, const double *curve);
+};
 
 struct room {
   const struct mechanism *const *mechanisms; /* the list ends with null; null: none */

@@ -5,7 +5,7 @@
 ** outer tier from it, and no draw one for an inner tier, so the release stays at its tier.
 ** Tests: tests/mechanism/test_exponential_quantiles.py */
 #include "base/sql_text.h"
-#include "release/procedure.h"
+#include "release/internal.h"
 
 #include <math.h>
 
@@ -101,16 +101,15 @@ static int leaf_charge(struct publication *publication) {
 }
 
 static int leaf_draw(struct publication *publication, const int64_t *totals) {
-  struct error *error = &publication->session->error;
   struct leaf_draw draw = definition_leaf_draw(publication);
   struct tilt tilt = leaf_tilt(publication);
   size_t count = (size_t)leaf_draw_candidates(&draw);
   int64_t *utility = sqlite3_malloc64(sizeof *utility * count);
-  if (!utility) return error_set_memory(error);
+  if (!utility) return error_set_memory(&publication->session->error);
   leaf_draw_utility(&draw, totals, utility);
   int drawn = categorical_exponential(utility, count, tilt.exponent, &publication->chosen);
   sqlite3_free(utility);
-  return drawn || error_set(error, "the system gave no random bytes");
+  return drawn || no_random_bytes(publication);
 }
 
 static int leaf_keep(struct publication *publication) {

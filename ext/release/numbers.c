@@ -1,6 +1,9 @@
-/* numbers.c: computes the published numbers from a point.
-** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py */
-#include "release/release.h"
+/* numbers.c: computes the published numbers from a point, stores them, and answers from them. Later
+** it computes them from the stored point again, for dp_interval() at another confidence and for
+** dp_parts.
+** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py,
+** tests/mechanism/test_intervals.py */
+#include "release/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,16 +11,8 @@
 
 #include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "release/clipped.h"
 
 SQLITE_EXTENSION_INIT3
-
-void numbers_clear(struct numbers *numbers) {
-  for (int i = 0; i < numbers->made_count; i++) sqlite3_free(numbers->made[i]);
-  sqlite3_free(numbers->made);
-  sqlite3_free(numbers->estimates);
-  sqlite3_free(numbers->sent);
-}
 
 /* The key of an estimate, for sorting. */
 struct named {
@@ -92,11 +87,10 @@ static void figures_close(struct figures *figures) {
 
 /* Opens the computation of figures of `spans` spans. Returns 0 when out of memory. */
 static int figures_open(struct figures *figures, const struct publication *publication,
-                        double confidence, const int64_t *values, int spans,
-                        struct quantiles *quantiles) {
+                        double confidence, const int64_t *values, int spans) {
   const struct definition *definition = &publication->definition;
   *figures = (struct figures){.publication = publication,
-                              .reading = definition_reading(publication, 0, confidence, quantiles),
+                              .reading = definition_reading(publication, 0, confidence),
                               .values = values};
   struct reading *reading = &figures->reading;
   reading->cells = definition->layout.cells;
@@ -164,10 +158,9 @@ static int add_spans(struct figures *figures, struct span span, int count, int t
 
 int numbers_spans(const struct publication *publication, struct span span, int count, int total,
                   double confidence, const int64_t *values, struct numbers *numbers) {
-  struct quantiles quantiles;
   struct figures figures;
   *numbers = (struct numbers){.confidence = confidence};
-  int done = figures_open(&figures, publication, confidence, values, count, &quantiles) &&
+  int done = figures_open(&figures, publication, confidence, values, count) &&
              add_spans(&figures, span, count, total) && give_figures(&figures, numbers);
   figures_close(&figures);
   return done || error_set_memory(&publication->session->error);
@@ -200,13 +193,11 @@ static struct ledger_clipping series_clipping(struct figures *figures) {
 ** that end with them, in the order of their keys. */
 static int read_series(const struct publication *publication, double confidence,
                        const int64_t *values, struct numbers *numbers) {
-  struct quantiles quantiles;
   struct figures figures;
   int appended = publication->grid.cells, since = publication->missing.first;
   *numbers = (struct numbers){.confidence = confidence};
-  int done =
-      figures_open(&figures, publication, confidence, values, 2 * (appended - since), &quantiles) &&
-      add_spans(&figures, (struct span){since, since}, appended - since, 0);
+  int done = figures_open(&figures, publication, confidence, values, 2 * (appended - since)) &&
+             add_spans(&figures, (struct span){since, since}, appended - since, 0);
   for (int t = since; t < appended && done; t++) done = add_span(&figures, (struct span){0, t}, 1);
   if (done) {
     numbers->clipping = series_clipping(&figures);
@@ -242,15 +233,9 @@ static struct ledger_clipping clipping_of(const struct publication *publication,
 }
 
 int numbers_read(const struct publication *publication, double delta, double confidence,
-                 const int64_t *values, struct numbers *numbers) {
+                 enum inside inside, const int64_t *values, struct numbers *numbers) {
   if (publication->definition.periods) return read_series(publication, confidence, values, numbers);
-  return numbers_inside(publication, delta, confidence, INSIDE_NOTHING, values, numbers);
-}
-
-int numbers_inside(const struct publication *publication, double delta, double confidence,
-                   enum inside inside, const int64_t *values, struct numbers *numbers) {
-  struct quantiles quantiles;
-  struct reading reading = definition_reading(publication, delta, confidence, &quantiles);
+  struct reading reading = definition_reading(publication, delta, confidence);
   reading.inside = inside;
   size_t room = (size_t)estimate_room(&reading) + 1;
   *numbers = (struct numbers){.confidence = confidence,
@@ -281,8 +266,7 @@ double numbers_selection_delta(const struct publication *publication) {
 }
 
 double numbers_threshold(const struct publication *publication, double delta) {
-  struct quantiles quantiles;
-  struct reading reading = definition_reading(publication, delta, NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = definition_reading(publication, delta, NUMBERS_CONFIDENCE);
   double steps = publication->definition.layout.family->by_exponent
                      ? estimate_bounds_threshold(&reading)
                      : estimate_threshold(&reading);
@@ -308,7 +292,8 @@ int values_store(struct publication *publication, const struct cost *cost, const
     numbers = *publication->figures;
     *publication->figures = (struct numbers){0};
   } else {
-    stored = numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, values, &numbers);
+    stored = numbers_read(publication, cost->delta, NUMBERS_CONFIDENCE, INSIDE_NOTHING, values,
+                          &numbers);
   }
   stored =
       stored && (!mixing || mixing->send(publication, mixing, &numbers)) &&
@@ -373,9 +358,7 @@ int values_read(struct publication *publication, const char *tier) {
   char *json = sqlite3_str_finish(rendering.json);
   if (going && !json) going = error_set_memory(ledger_error(ledger));
   int is_null = !rendering.count && publication->definition.aggregate->family->by_exponent;
-  if (going && !is_object && !is_null && !rendering.count)
-    going = error_set(ledger_error(ledger), "release '%s' has lost its values",
-                      publication->definition.release.name);
+  if (going && !is_object && !is_null && !rendering.count) going = lost_values(publication);
   if (!going || rendering.form == FORM_NUMBER || is_null) {
     sqlite3_free(json);
     json = 0;
@@ -386,4 +369,55 @@ int values_read(struct publication *publication, const char *tier) {
   }
   publication->answered = going;
   return going;
+}
+
+/* ---- the numbers of a stored point ----------------------------------------------------------- */
+
+/* Computes numbers of the release from its point at the publication's tier. The caller calls
+** numbers_clear(). Returns 1, or 0 after setting the ledger's error. */
+static int read_point(struct publication *publication, double confidence, enum inside inside,
+                      struct numbers *numbers) {
+  const char *tier = publication_tier(publication)->name;
+  struct ledger_path path = {0};
+  int done = 0;
+  *numbers = (struct numbers){0};
+  const struct ledger_point *point =
+      definition_describe_stored(publication) && definition_path(publication, &path)
+          ? path_point(&path, tier)
+          : 0;
+  if (point) {
+    publication->position.clock = point->clock;
+    done = numbers_read(publication, numbers_selection_delta(publication), confidence, inside,
+                        point->values, numbers) &&
+           (inside || rooms_resend(publication, tier, numbers));
+  }
+  ledger_path_free(&path);
+  return done || lost_values(publication);
+}
+
+int interval_read(struct publication *publication, const char *key, int component,
+                  double confidence, double *low, double *high) {
+  struct numbers numbers;
+  int found = 0;
+  read_point(publication, confidence, INSIDE_NOTHING, &numbers);
+  for (int i = 0; i < numbers.count && !found; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    found = strcmp(value.key, key) == 0 && value.component == component;
+    *low = value.low;
+    *high = value.high;
+  }
+  numbers_clear(&numbers);
+  return found || lost_values(publication);
+}
+
+int inside_read(struct publication *publication, enum inside inside,
+                int (*take)(void *context, const struct ledger_value *value), void *context) {
+  struct numbers numbers;
+  int taken = read_point(publication, NUMBERS_CONFIDENCE, inside, &numbers);
+  for (int i = 0; i < numbers.count && taken; i++) {
+    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
+    taken = take(context, &value);
+  }
+  numbers_clear(&numbers);
+  return taken;
 }

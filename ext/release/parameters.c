@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "mechanism/mechanism.h"
-#include "release/procedure.h"
+#include "release/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -22,26 +22,14 @@ void request_clear(struct request *request) {
   sqlite3_free(request->details);
   for (int i = 0; i < request->key_count; i++) sqlite3_free(request->key_list[i]);
   sqlite3_free(request->key_list);
-  sqlite3_free(request->tier);
-  sqlite3_free(request->name);
-  sqlite3_free(request->mechanism);
-  sqlite3_free(request->quantiles);
-  sqlite3_free(request->keys);
-  sqlite3_free(request->keys_given);
-  sqlite3_free(request->attributes);
-  sqlite3_free(request->ways);
-  cross_keys_release(request->cross_keys);
-  periods_release(request->periods);
-  sqlite3_free(request->model);
-  sqlite3_free(request->sql);
-  sqlite3_free(request->statement);
-  sqlite3_free(request->tables);
-  sqlite3_free(request->notice);
-  sqlite3_free(request->unit_type);
-  sqlite3_free(request->unit_word);
-  sqlite3_free(request->bounds);
-  sqlite3_free(request->shard);
-  sqlite3_free(request->shards);
+  char *texts[] = {request->tier,   request->name,       request->mechanism, request->quantiles,
+                   request->keys,   request->keys_given, request->ways,      request->attributes,
+                   request->model,  request->sql,        request->statement, request->tables,
+                   request->notice, request->unit_type,  request->unit_word, request->bounds,
+                   request->shard,  request->shards};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) sqlite3_free(texts[i]);
+  if (request->cross_keys) cross_keys_release(request->cross_keys);
+  if (request->periods) periods_release(request->periods);
   *request = (struct request){0};
 }
 

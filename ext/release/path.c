@@ -19,7 +19,7 @@
 ** neighbours is proved, so the tier is refused.
 ** Tests: tests/release/test_refine.py, tests/release/test_between.py, tests/release/test_until.py,
 ** tests/math/test_stopping.py */
-#include "release/procedure.h"
+#include "release/internal.h"
 
 #include <float.h>
 #include <gsl/gsl_cdf.h>
@@ -131,34 +131,37 @@ static int tier_index(const struct publication *publication, const char *name) {
   return i;
 }
 
-/* Allocates room for two points. When out of memory, sets the ledger's error and returns null. */
-static int64_t *two_points(const struct publication *publication) {
-  size_t count = 2 * grid_size(&publication->grid) + 1;
-  int64_t *values = sqlite3_malloc64(sizeof *values * count);
-  if (!values) error_set_memory(&publication->session->error);
-  return values;
-}
-
 static int store_point(struct publication *publication, int tier, uint64_t clock, int64_t *values) {
   struct ledger_point point = {publication->position.tiers[tier].name, clock, values};
   return ledger_path_insert(publication->session->ledger, &publication->definition.release,
                             &publication->grid, &point);
 }
 
-/* Adds a point to the publication. path_keep() stores the point later, unless it is stored. */
-static int note_point(struct publication *publication, int tier, int is_stored, uint64_t clock,
-                      const int64_t *values) {
-  size_t dimension = grid_size(&publication->grid);
+/* Adds a point to the publication, which path_keep() stores later unless it is stored. Returns the
+** place of its coordinates, which the caller sets, or null with the session's error set. */
+static int64_t *add_point(struct publication *publication, int tier, int is_stored,
+                          uint64_t clock) {
+  size_t room = grid_size(&publication->grid) + 1;
   int count = publication->drawn_count;
   struct drawn *grown =
       sqlite3_realloc64(publication->drawn, sizeof *grown * (sqlite3_uint64)(count + 1));
-  if (!grown) return error_set_memory(&publication->session->error);
-  publication->drawn = grown;
-  int64_t *copy = sqlite3_malloc64(sizeof *copy * (dimension + 1));
-  if (!copy) return error_set_memory(&publication->session->error);
-  if (dimension) memcpy(copy, values, sizeof *copy * dimension);
-  grown[publication->drawn_count++] = (struct drawn){tier, is_stored, clock, copy};
-  return 1;
+  if (grown) publication->drawn = grown;
+  int64_t *values = grown ? sqlite3_malloc64(sizeof *values * room) : 0;
+  if (values) {
+    grown[publication->drawn_count++] = (struct drawn){tier, is_stored, clock, values};
+  } else {
+    error_set_memory(&publication->session->error);
+  }
+  return values;
+}
+
+/* Adds a point with these coordinates. */
+static int note_point(struct publication *publication, int tier, int is_stored, uint64_t clock,
+                      const int64_t *values) {
+  size_t dimension = grid_size(&publication->grid);
+  int64_t *copy = add_point(publication, tier, is_stored, clock);
+  if (copy && dimension) memcpy(copy, values, sizeof *copy * dimension);
+  return copy != 0;
 }
 
 /* Stores the publication of a point at the publication's tier, and the values of the point. If the
@@ -229,28 +232,24 @@ static int walk_outward(struct publication *publication, const struct ledger_poi
   const struct noise_law *noise = publication->definition.mechanism->noise;
   int steps = publication->position.at - from;
   size_t dimension = grid_size(&publication->grid);
+  const int64_t *values = outermost->values;
   uint64_t *clocks = sqlite3_malloc64(sizeof *clocks * (sqlite3_uint64)(steps + 1));
-  int64_t *values = two_points(publication);
-  int going = (clocks && values) || error_set_memory(ledger_error(ledger));
-  if (going) {
-    clocks[0] = outermost->clock;
-    if (dimension) memcpy(values, outermost->values, sizeof *values * dimension);
-  }
-  going = going && plan_outward(publication, from, clocks) &&
-          ledger_release_slack(ledger, release->id, release->slack) &&
-          charge(publication, clocks[steps]);
+  if (!clocks) return error_set_memory(ledger_error(ledger));
+  clocks[0] = outermost->clock;
+  int going = plan_outward(publication, from, clocks) &&
+              ledger_release_slack(ledger, release->id, release->slack) &&
+              charge(publication, clocks[steps]);
   for (int i = 1; i <= steps && going; i++) {
-    int64_t *next = values + dimension;
-    if (clocks[i] > clocks[i - 1]) {
-      /* Advice: Early after boot, or in a sandbox that forbids randomness. */
-      if (!release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next))
-        going = error_set(ledger_error(ledger), "the system gave no random bytes");
-      memcpy(values, next, sizeof *values * dimension);
+    if (clocks[i] == clocks[i - 1]) {
+      going = note_point(publication, from + i, 0, clocks[i], values);
+    } else {
+      int64_t *next = add_point(publication, from + i, 0, clocks[i]);
+      going = next && (release_diffuse(noise, values, dimension, clocks[i - 1], clocks[i], next) ||
+                       no_random_bytes(publication));
     }
-    going = going && note_point(publication, from + i, 0, clocks[i], values);
+    if (going) values = publication->drawn[publication->drawn_count - 1].values;
   }
   sqlite3_free(clocks);
-  sqlite3_free(values);
   return going;
 }
 
@@ -322,15 +321,12 @@ static int fill_between(struct publication *publication, const struct ledger_poi
     return 0;
   double slack = noise->between_slack(&gap, publication->definition.layout.touched);
   if (slack > 0) release->slack = nextafter(release->slack + slack, INFINITY);
-  int64_t *values = two_points(publication);
-  int going = values && ledger_release_slack(ledger, release->id, release->slack) &&
-              charge(publication, gap.clock);
-  if (going &&
-      !noise->between(&gap, inner->values, outer->values, values, grid_size(&publication->grid)))
-    going = error_set(ledger_error(ledger), "the system gave no random bytes");
-  going = going && note_point(publication, at, 0, gap.clock, values);
-  sqlite3_free(values);
-  return going;
+  if (!ledger_release_slack(ledger, release->id, release->slack) || !charge(publication, gap.clock))
+    return 0;
+  int64_t *values = add_point(publication, at, 0, gap.clock);
+  return values && (noise->between(&gap, inner->values, outer->values, values,
+                                   grid_size(&publication->grid)) ||
+                    no_random_bytes(publication));
 }
 
 /* ---- the ladder of a walk inward ------------------------------------------------------------- */
@@ -404,8 +400,8 @@ static int outward_first(const void *a, const void *b) {
 
 static uint64_t clock_of(const struct publication *publication, int tier) {
   const struct ledger_release *release = &publication->definition.release;
-  double rate = release->weight * publication->position.tiers[tier].rate;
-  return publication->definition.mechanism->noise->clock(release->sensitivity, rate);
+  return publication->definition.mechanism->noise->clock(release->sensitivity,
+                                                         tier_rate(publication, tier));
 }
 
 /* Makes the ladder of a release with the option until. The last rung is the ceiling, or a rung
@@ -516,7 +512,7 @@ static int check_figures(struct publication *publication, uint64_t clock, const 
   double least = release->least > 0 ? release->least : 0;
   struct numbers numbers;
   publication->position.clock = clock;
-  int read = numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &numbers);
+  int read = numbers_read(publication, 0, NUMBERS_CONFIDENCE, INSIDE_NOTHING, values, &numbers);
   *met = read;
   for (int i = 0; i < numbers.count && *met; i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
@@ -539,7 +535,7 @@ static int step_inward(const struct publication *publication, const int64_t *tot
                   ? release_refine(values, totals, dimension, rung->clock, outer, rung->drawn, next)
                   : gaussian_bridge_draw(&bridge, totals, values, next, dimension);
   if (dimension) memcpy(values, next, sizeof *next * dimension);
-  return drawn || error_set(&publication->session->error, "the system gave no random bytes");
+  return drawn || no_random_bytes(publication);
 }
 
 /* Walks the ladder from the point `outer` (null: a new release): to its end, or with the option
@@ -551,8 +547,9 @@ static int walk_inward(struct publication *publication, const struct ledger_poin
   int stops = until_is_given(release), count = 0, met = 0, made = 0;
   uint64_t clock = outer ? outer->clock : 0;
   struct rung *rungs = 0;
-  int64_t *values = two_points(publication);
-  int going = values && ladder_make(publication, outer, &rungs, &count);
+  int64_t *values = sqlite3_malloc64(sizeof *values * (2 * dimension + 1)); /* two points */
+  int going = (values || error_set_memory(&publication->session->error)) &&
+              ladder_make(publication, outer, &rungs, &count);
   if (going && outer) memcpy(values, outer->values, sizeof *values * dimension);
   if (going && outer && stops) going = check_figures(publication, clock, values, &met);
   for (; made < count && going && !met; made++) {
@@ -714,15 +711,11 @@ int path_draw(struct publication *publication, const int64_t *totals) {
   const struct mechanism *mechanism = publication->definition.mechanism;
   struct terms terms = terms_of(publication);
   uint64_t clock = mechanism->draw_clock(&terms, publication->position.clock);
-  int64_t *values = two_points(publication);
-  if (!values) return 0;
-  int drawn =
-      release_draw(mechanism->noise, totals, grid_size(&publication->grid), clock, values) ||
-      error_set(&publication->session->error, "the system gave no random bytes");
-  drawn = drawn &&
-          note_point(publication, publication->position.at, 0, publication->position.clock, values);
-  sqlite3_free(values);
-  return drawn;
+  int64_t *values =
+      add_point(publication, publication->position.at, 0, publication->position.clock);
+  return values &&
+         (release_draw(mechanism->noise, totals, grid_size(&publication->grid), clock, values) ||
+          no_random_bytes(publication));
 }
 
 /* Stores where the walk of a release with the option until has stopped. */

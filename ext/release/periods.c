@@ -4,7 +4,7 @@
 ** (2026-01), ISO weeks (2026-W07) or days (2026-01-31), or a JSON array of labels in their order. A
 ** label that is a year, a quarter, and so on, is a date in UTC, whichever way it was given.
 ** Tests: tests/release/test_series_life.py */
-#include "release/release.h"
+#include "release/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 SQLITE_EXTENSION_INIT3
 
 struct periods *periods_retain(struct periods *periods) {
-  if (periods) periods->references++;
+  periods->references++;
   return periods;
 }
 
 void periods_release(struct periods *periods) {
-  if (!periods || --periods->references) return;
+  if (--periods->references) return;
   for (int i = 0; i < periods->count; i++) sqlite3_free(periods->labels[i]);
   sqlite3_free(periods->labels);
   sqlite3_free(periods->sorted);
@@ -141,6 +141,12 @@ int periods_is_later(const struct periods *periods, const char *label) {
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
+/* A period, for sorting. */
+struct numbered {
+  const char *label;
+  int number;
+};
+
 static int too_many(struct error *error) {
   return error_set(error, "periods has more than %d labels", SERIES_MAX_PERIODS);
 }
@@ -231,7 +237,7 @@ struct periods *periods_open(struct json *json, const char *text) {
     if (periods->text) return periods;
     error_set_memory(json->error);
   }
-  periods_release(periods);
+  if (periods) periods_release(periods);
   return 0;
 }
 

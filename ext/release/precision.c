@@ -10,15 +10,14 @@
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"
-#include "release/procedure.h"
+#include "release/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- how precise a release will be ----------------------------------------------------------- */
 
 int numbers_tables(const struct publication *publication, double rows, struct part_width *widths) {
-  struct quantiles quantiles;
-  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
   const struct ways *ways = publication->definition.contribution.ways;
   const struct layout *shape = &publication->definition.layout;
   double *parts = sqlite3_malloc64(sizeof *parts * (sqlite3_uint64)ways->count);
@@ -54,8 +53,7 @@ static struct part_width widest_table(const struct publication *publication, dou
 ** (mechanism/mechanism.h). */
 static struct part_width span_width(const struct publication *publication, double variance,
                                     double rows) {
-  struct quantiles quantiles;
-  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
   reading.view.part = sqrt(variance);
   return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
                              publication->definition.layout.is_l1 ? 1 / reading.view.part
@@ -92,8 +90,7 @@ static struct part_width widest_of(const struct publication *publication, double
   if (publication->definition.contribution.ways) return widest_table(publication, rows);
   if (publication->definition.periods)
     return numbers_series(publication, rows, &period, 0) ? period : none;
-  struct quantiles quantiles;
-  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE, &quantiles);
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
   return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
                              1};
 }
@@ -211,7 +208,8 @@ int request_default_mechanism(struct request *request, const struct publication 
   if (request->mechanism || request->has_states || !mechanism || !mechanism->noise ||
       request->aggregate->family->statistic == STATISTIC_MODEL)
     return 1;
-  if (gets_draw(request, publication, found, mechanism)) mechanism = &leaf_draw_mechanism;
+  if (request->quantiles && gets_draw(request, publication, found, mechanism))
+    mechanism = &leaf_draw_mechanism;
   if (error_is_set(error)) return 0;
   if (request->has_default_leaves) request->size = request_leaves(request, mechanism);
   if (mechanism == mechanism_find(request->aggregate, 0)) return 1;

@@ -16,7 +16,7 @@
 #include "math/math.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "release/procedure.h"
+#include "release/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -99,7 +99,7 @@ int publish_replay(struct publication *publication, int may_refine) {
   const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication_tier(publication)->name;
   publication->replayed = !may_refine;
-  if (!definition_describe(publication, definition_keys(release))) return 0;
+  if (!definition_describe_stored(publication)) return 0;
   if (!definition_same_lattice(publication))
     return error_set(ledger_error(ledger),
                      "release '%s' is on a lattice that does not cover its parameters (restore the "
@@ -110,17 +110,13 @@ int publish_replay(struct publication *publication, int may_refine) {
   const char *stays = procedure_of(&publication->definition)->stays;
   if (stays) return error_set(ledger_error(ledger), "release '%s' %s", release->name, stays);
   struct ledger_path path;
-  int done = 0;
-  if (ledger_path_read(ledger, release, definition_grid(publication), &path)) {
-    publication->grid = path.grid; /* the publication now owns the grid */
-    done = definition_same_keys(publication)
-               ? path_publish(publication, &path, may_refine)
-               : error_set(ledger_error(ledger),
-                           "release '%s' has other keys than when it was charged (restore the "
-                           "ledger from a backup)",
-                           release->name);
-    path.grid.keys = 0;
-  }
+  int done = definition_path(publication, &path) &&
+             (definition_same_keys(publication) ||
+              error_set(ledger_error(ledger),
+                        "release '%s' has other keys than when it was charged (restore the ledger "
+                        "from a backup)",
+                        release->name)) &&
+             path_publish(publication, &path, may_refine);
   ledger_path_free(&path);
   return done;
 }
@@ -167,8 +163,9 @@ static int make_release(struct publication *publication, const struct request *r
     *texts[i] = sqlite3_mprintf("%s", *texts[i]);
     made &= *texts[i] != 0;
   }
-  publication->definition.cross_keys = cross_keys_retain(request->cross_keys);
-  publication->definition.periods = periods_retain(request->periods);
+  if (request->cross_keys)
+    publication->definition.cross_keys = cross_keys_retain(request->cross_keys);
+  if (request->periods) publication->definition.periods = periods_retain(request->periods);
   release->options = request_options(request);
   release->fingerprint = ledger_fingerprint(&row);
   return (made && release->options && release->fingerprint) ||
@@ -213,7 +210,7 @@ static int declare_series(struct publication *publication, const struct request 
   publication->declared = 1;
   publication->grid = definition_grid(publication);
   release->secret = series_secret();
-  if (!release->secret) return error_set(ledger_error(ledger), "the system gave no random bytes");
+  if (!release->secret) return no_random_bytes(publication);
   release->unit_type = sqlite3_mprintf("%s", request->unit_type ? request->unit_type : "");
   if (!release->unit_type) return error_set_memory(&publication->session->error);
   return procedure_of(&publication->definition)->charge(publication) &&
@@ -421,7 +418,7 @@ static int draw(struct publication *publication, const struct totals *totals) {
   return drawn;
 }
 
-/* Draws what takes long before the transaction begins (procedure.h). */
+/* Draws what takes long before the transaction begins (kinds.h). */
 static int draw_early(struct publication *publication, const struct totals *totals) {
   struct ledger *ledger = publication->session->ledger;
   if (!procedure_of(&publication->definition)->draws_early) return 1;
@@ -521,8 +518,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
     error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);
-  } else if (is_usable(publication) &&
-             definition_describe(publication, definition_keys(&publication->definition.release))) {
+  } else if (is_usable(publication) && definition_describe_stored(publication)) {
     mixing->mix(publication, mixing);
   }
   if (publication->draws_only && !publication->answered && !error_is_set(&session->error)) {

@@ -1,5 +1,5 @@
-/* release.h: what this room offers, and what its files offer each other: a request, which becomes a
-** publication, and the steps that all releases share. */
+/* release.h: what this room offers to others: a request, which becomes a publication, and the steps
+** that all releases share. */
 #ifndef DIFFUSE_RELEASE_RELEASE_H
 #define DIFFUSE_RELEASE_RELEASE_H
 
@@ -10,8 +10,9 @@
 #include "mechanism/mechanism.h"
 #include "release/kinds.h"
 #include "sums/layout.h"
-#include "sums/sums.h"
 
+struct append;
+struct numbered;
 struct numbers;
 struct publication;
 struct session;
@@ -23,45 +24,20 @@ struct span {
   int first, last;
 };
 
-/* A period, for sorting. */
-struct numbered {
-  const char *label;
-  int number;
-};
-
 struct periods {
   int references;
   int count;
   char **labels;
-  struct numbered *sorted; /* the periods in the order of their labels */
+  struct numbered *sorted; /* the periods in the order of their labels (periods.c) */
   char *text;              /* the form in which the ledger stores the option */
 };
 
 /* Reads the text of the option. Returns null with the error set. */
 struct periods *periods_open(struct json *json, const char *text);
-struct periods *periods_retain(struct periods *periods);
 void periods_release(struct periods *periods);
 
 /* Returns the number of the period with this label, or -1. */
 int periods_find(const struct periods *periods, const char *label);
-
-/* Returns whether a label is a date of the form of the last period, and after it. */
-int periods_is_later(const struct periods *periods, const char *label);
-
-/* Writes the last day of a period, such as 2026-02-28. Returns 0 if the label is not a date. */
-#define PERIOD_DAY 11
-int periods_last_day(const struct periods *periods, int period, char day[PERIOD_DAY]);
-
-/* Returns the key of a figure: the label of the period, or "first/last" for several periods; with
-** groups, a JSON array of this text and the key of the group. `total`: the figure is a running
-** total, which is "first/last" even if it has one period. `group` is null without groups. The
-** caller calls sqlite3_free(). Null: out of memory. */
-char *periods_key(const struct periods *periods, struct span span, int total, const char *group);
-
-/* Reads such a key. If the release has groups, sets *group to the key of the group, which the
-** caller frees; otherwise to null. Returns 0 without an error if the text is no such key. */
-int periods_read_key(const struct periods *periods, struct json *json, const char *key,
-                     int has_groups, struct span *span, char **group);
 
 /* ---- the keys of cross tables (cross_keys.c) ------------------------------------------------- */
 
@@ -85,18 +61,7 @@ struct cross_keys {
 ** may stand for the keys of an attribute (dp_plan()). Returns null with the error set. */
 struct cross_keys *cross_keys_open(struct json *json, const char *keys, const char *ways,
                                    int takes_sizes);
-struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys);
 void cross_keys_release(struct cross_keys *cross_keys);
-
-/* Set the multipliers for noise in the Euclidean norm or in the sum norm, unless they are set.
-** cross_keys_measure() computes them (mechanism/mechanism.h) and returns 1, or 0 if memory ran out.
-** cross_keys_restore() takes them from the JSON array that the ledger stores, and returns 1, or 0
-** with the error set. cross_keys_multipliers() then returns the array for the ledger, which the
-** caller frees. */
-int cross_keys_measure(struct cross_keys *cross_keys, int in_sum_norm);
-int cross_keys_restore(struct cross_keys *cross_keys, struct json *json, int in_sum_norm,
-                       const char *stored);
-char *cross_keys_multipliers(const struct cross_keys *cross_keys, int in_sum_norm);
 
 /* Returns the key of a cell as it is published: a JSON object with the key of each attribute of the
 ** table, in the order of the attributes. The caller frees the text. Null if memory runs out. */
@@ -142,7 +107,7 @@ struct request {
   char *quantiles;              /* a number or a JSON array; null for kinds without quantiles */
   char *keys;              /* public keys as a sorted JSON array; null: no keys or private keys */
   char *keys_given;        /* the same in the order of the option, if that is another; or null */
-  void *details;           /* the parameters that only this kind has (procedure.h); owned */
+  void *details;           /* the parameters that only this kind has (kinds.h); owned */
   char *model;             /* what the ledger stores of these parameters: a JSON object, or null */
   char *attributes, *ways; /* the texts of the options keys and ways of cross tables */
   struct cross_keys *cross_keys; /* cross tables; null: none */
@@ -178,9 +143,6 @@ void request_clear(struct request *request);
 /* Returns the parameters as a release without an id and without a lattice. The request still owns
 ** the texts. */
 struct ledger_release request_release(const struct request *request);
-
-/* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
-char *request_options(const struct request *request);
 
 /* request_finish() sets the defaults of all parameters and checks the parameters against each
 ** other. request_finish_shape() does the same only for the parameters that determine the layout of
@@ -258,16 +220,17 @@ struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* the aggregate of its kind */
   const struct mechanism *mechanism;
-  struct cross_keys *cross_keys; /* cross tables; null: none */
-  struct periods *periods;       /* a series; null: none */
-  struct series series;          /* its matrix */
-  char **groups;                 /* a series: the keys of its groups; null: none */
-  struct contribution
-      row_question;         /* a series: what sums.h needs to add its rows; it takes */
+  double quantiles[LAYOUT_MAX_QUANTILES]; /* those that it publishes */
+  int quantile_count;
+  struct cross_keys *cross_keys;    /* cross tables; null: none */
+  struct periods *periods;          /* a series; null: none */
+  struct series series;             /* its matrix */
+  char **groups;                    /* a series: the keys of its groups; null: none */
+  struct contribution row_question; /* a series: what sums.h needs to add its rows; it takes */
   struct layout row_layout; /* each group in each period as a cell (definition_row_cell()) */
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
-  void *details;                    /* what only this kind has (procedure.h); owned */
+  void *details;                    /* what only this kind has (kinds.h); owned */
   int by_unit;                      /* the ledger protects units, not rows */
   int household; /* how much a wider unit may count, as in struct contribution; 0: none */
 };
@@ -295,6 +258,8 @@ struct publication {
   int planned;                /* dp_plan(): nothing is drawn from data */
   int declared;               /* a series: this call declares it, and publishes no period yet */
   struct span missing;        /* a series: the periods whose rows are read and figures stored */
+  struct append *append;      /* what dp_append() computes (series.c); owned */
+  int is_stale;               /* a series: it has changed while dp_append() computed */
   const char *const *outward; /* the request's list of outer tiers; not owned */
   int spread;                 /* the answer is stored at these tiers, too */
   int failed;                 /* dp_batch(): the release failed earlier and is not run again */
@@ -314,15 +279,8 @@ struct totals {
   int128 *values;
 };
 
-/* Returns the number of coordinates of a point. */
-static inline size_t grid_size(const struct ledger_grid *grid) {
-  return (size_t)grid->cells * (size_t)grid->components + (size_t)grid->extra;
-}
-
 /* Returns the tier at which the release is published. */
-static inline const struct ledger_tier *publication_tier(const struct publication *publication) {
-  return &publication->position.tiers[publication->position.at];
-}
+const struct ledger_tier *publication_tier(const struct publication *publication);
 
 /* Loads the tiers and finds the publication's tier and, unless `name` is null, the release. The
 ** publication has its session and is empty otherwise. Returns 1 if the release exists. Sets the
@@ -332,57 +290,20 @@ int publication_open(struct publication *publication, const char *tier, const ch
 /* Clears a publication and frees everything that it owns. */
 void publish_clear(struct publication *publication);
 
-/* Sets the kind, contribution and layout of a publication whose release already has its parameters.
-** `keys` is the number of public keys. */
-int definition_describe(struct publication *publication, int keys);
-
 /* Sets the contribution and the layout from the kind and the parameters, without a ledger. Returns
 ** 1, or 0 if memory ran out. */
 int definition_layout(struct publication *publication, int keys, int replace);
 
-/* Checks that the release protects the wider unit of the ledger, if it has one (dp_within). Returns
-** 1, or 0 with the error set. */
-int definition_check_wider(const struct publication *publication);
-
 /* Returns what the draw of a quantile by the mechanism 'exponential' depends on. */
 struct leaf_draw definition_leaf_draw(const struct publication *publication);
-
-/* Returns the number of public keys of a stored release. */
-int definition_keys(const struct ledger_release *release);
-
-/* Returns the grid of the release's stored points, without the texts of the keys. */
-struct ledger_grid definition_grid(const struct publication *publication);
-
-/* Checks that the keys in publication->grid, which were read from the path, are the public keys of
-** the release. */
-int definition_same_keys(const struct publication *publication);
-
-/* Writes the key that the coordinates of a period of a series have in the ledger. */
-#define PERIOD_KEY 12
-const char *definition_period_key(int period, char key[PERIOD_KEY]);
 
 /* Returns the shrink factor of the coordinates. For averages and other statistics that are not
 ** linear, the factor depends on the data. The function then returns 1, or 0 if the factor could be
 ** too small for a double. */
 double definition_shrink(const struct publication *publication);
 
-/* Checks that the lattice in the ledger fits the layout of the release: the spacing of the lattice
-** is that of the layout, and the stored sensitivity is at least that of the mechanism. */
-int definition_same_lattice(const struct publication *publication);
-
-/* Returns the point that a path has for a tier, or null. */
-const struct ledger_point *path_point(const struct ledger_path *path, const char *tier);
-
 /* Returns the view of the release with the clock of the publication's tier. */
 struct view definition_view(const struct publication *publication);
-
-/* Returns what the estimators read of the release, with `delta` for the selection of private keys.
-** The caller gives room for its quantiles. */
-struct quantiles {
-  double list[LAYOUT_MAX_QUANTILES];
-};
-struct reading definition_reading(const struct publication *publication, double delta,
-                                  double confidence, struct quantiles *quantiles);
 
 /* Stores a new release. Does nothing for a release that is stored already (dp_batch() finishes such
 ** a release). Returns 1, or 0 after setting the ledger's error. */
@@ -406,18 +327,6 @@ struct numbers {
 
 void numbers_clear(struct numbers *numbers);
 
-/* Computes the published numbers of a point, with intervals of this confidence. The selection of
-** private keys uses `delta`. The caller clears the numbers in both cases. Of a series, these are
-** the figures of the periods from publication->missing.first on. Returns 1, or 0 after setting the
-** ledger's error. */
-int numbers_read(const struct publication *publication, double delta, double confidence,
-                 const int64_t *values, struct numbers *numbers);
-
-/* Does the same for a statistic that is inside the release (mechanism/mechanism.h), which has
-** neither cross tables nor periods. */
-int numbers_inside(const struct publication *publication, double delta, double confidence,
-                   enum inside inside, const int64_t *values, struct numbers *numbers);
-
 /* Computes the figures of `count` spans of a series: the given one, and each next one a period
 ** later. `values` are the points of its first `appended` periods, as publication->grid has them;
 ** `total` is that of periods_key(). The groups have their order; the components of a group are
@@ -437,17 +346,6 @@ double planned_half_width(struct publication *publication, double rows, double r
 
 /* Returns the half-width of a statistic whose noise has this standard deviation. */
 double statistic_half_width(const struct publication *publication, double stddev);
-
-/* Sets the mechanism of a request that does not name one. The publication has the tiers and the
-** place of the request's tier among them, and, if `found`, the release that has the request's name.
-** At a tier whose accountant does not cover Gaussian noise, this is the first mechanism of the kind
-** whose noise the tier covers. A category gets the mechanism for epsilons (mechanism/mechanism.h)
-** if all tiers that pay add up epsilons alone. For one quantile without keys at the outermost tier,
-** it is the draw of a leaf (leaf_release.c) if this is more precise. At other tiers, for models,
-** for dp_merge(), and for kinds without such a mechanism, the default of the kind stays. The choice
-** depends on public parameters only. Returns 1, or 0 after setting the ledger's error. */
-int request_default_mechanism(struct request *request, const struct publication *publication,
-                              int found);
 
 /* Returns whether releases with Gaussian and with Laplace noise may share the budget of a tier. */
 int tier_covers_all_noise(const struct ledger_tier *tier);
@@ -499,16 +397,11 @@ double numbers_half_width(const struct publication *publication, double rows);
 
 /* ---- storing the values of a publication, and answering from them ---------------------------- */
 
-/* Stores the publication and the values of a point, and sets the answer. If dp_mix() gave a kernel
-** for this tier, applies the kernel to the values first. Returns 1, or 0 after setting the ledger's
-** error. */
-int values_store(struct publication *publication, const struct cost *cost, const int64_t *values);
-
 /* Sets the answer from the values that are stored at a tier. Returns 1, or 0 after setting the
 ** ledger's error. */
 int values_read(struct publication *publication, const char *tier);
 
-/* ---- computing a number of a stored point again (stored_point.c) ----------------------------- */
+/* ---- computing a number of a stored point again (numbers.c) ---------------------------------- */
 
 /* Sets [*low, *high] to the interval that a number published at the publication's tier would have
 ** with this confidence, computed from the stored point. The caller has set the session, the release
@@ -522,11 +415,7 @@ int interval_read(struct publication *publication, const char *key, int componen
 int inside_read(struct publication *publication, enum inside inside,
                 int (*take)(void *context, const struct ledger_value *value), void *context);
 
-/* Does the same as interval_read() for a series, whose key may name any span of its published
-** periods (periods.c). Ends the transaction of the caller before it computes, so that the ledger is
-** not locked. */
-int interval_read_span(struct publication *publication, const char *key, double confidence,
-                       double *low, double *high);
+/* ---- verification (verify_points.c) ---------------------------------------------------------- */
 
 /* Makes all checks of dp_verify(): checks the accounts and the seals of the ledger (ledger/), and
 ** compares every publication with the stored point from which it was computed. Returns 'ok' or the
@@ -593,59 +482,129 @@ void deferred_forget(struct session *session);
 
 /* ---- series (series.c) ----------------------------------------------------------------------- */
 
-/* Draws a secret for the book of allowances, in hexadecimal. Null: no random bytes, or no
-** memory. */
-char *series_secret(void);
-
-/* What an append draws and computes for a tier that has a point. */
-struct appended_tier {
-  int is_published;       /* otherwise the tier only lies between two others */
-  int64_t *values;        /* the points of the tier, of all periods to the appended one; owned */
-  struct numbers numbers; /* the figures of the missing periods */
-};
-
-/* What an append computes. */
-struct append {
-  int period;                  /* the period that is asked for */
-  int is_stale;                /* the series has changed meanwhile */
-  int64_t seal;                /* the last one of the series when the append began */
-  struct allowances *book;     /* owned */
-  int128 *sums;                /* the exact sums of all periods to `period`, in fine steps; owned */
-  struct ledger_path path;     /* the points before the append; owned */
-  struct appended_tier *tiers; /* of the points; owned */
-};
-
 /* Begins to append a series up to a period. If the period has been published already, sets the
 ** answer (publication->answered). Otherwise sets publication->missing, and the caller counts the
-** rows of these periods. Returns 1, or 0 after setting the session's error. The caller clears the
-** append and the publication in both cases. */
+** rows of these periods. Returns 1, or 0 after setting the session's error. */
 int series_begin(struct publication *publication, struct session *session, const char *name,
-                 const char *period, struct append *append);
-void append_clear(struct append *append);
+                 const char *period);
 
 /* Counts a unit. The function has the signature of take_matrix (sums/sums.h). */
-struct counting {
-  const struct publication *publication;
-  struct append *append;
-};
-int series_count(void *counting, struct identity unit, size_t count, const uint32_t *slots,
+int series_count(void *publication, struct identity unit, size_t count, const uint32_t *slots,
                  int128 *values);
 
-/* Publishes the missing periods and sets the answer. Returns 1, or 0 with append->is_stale set, or
-** 0 after setting the session's error. */
-int series_finish(struct publication *publication, struct append *append);
-
-/* Publishes a series at an outer tier, in a transaction of its own, after `publication` has charged
-** and drawn with draws_only in a transaction that was rolled back, when `seal` was the last seal of
-** the ledger. Computes the figures while the ledger is not locked. If the ledger has changed,
-** stores nothing and sets no answer. Returns 1, or 0 after setting the session's error. */
-int series_publish(struct publication *publication, int64_t seal);
+/* Publishes the missing periods and sets the answer. Returns 1, or 0 with publication->is_stale
+** set, or 0 after setting the session's error. */
+int series_finish(struct publication *publication);
 
 /* Reads the points of a series that is published at the publication's tier, and sets
 ** publication->grid and its clock. *values has the points of the appended periods; the caller frees
 ** them with sqlite3_free(). The publication has its session and tiers, and its release. Returns 1,
 ** or 0 after setting the session's error. */
 int series_points(struct publication *publication, int64_t **values);
+
+/* Does the same as interval_read() for a series, whose key may name any span of its published
+** periods (periods.c). Ends the transaction of the caller before it computes, so that the ledger is
+** not locked. */
+int interval_read_span(struct publication *publication, const char *key, double confidence,
+                       double *low, double *high);
+
+/* ---- releases with a point at each tier (path.c) --------------------------------------------- */
+
+/* The steps of path_procedure, for procedures that change others. */
+int path_charge(struct publication *publication);
+int path_draw(struct publication *publication, const int64_t *totals);
+int path_keep(struct publication *publication);
+
+/* Returns whether a release has the option until. */
+int until_is_given(const struct ledger_release *release);
+
+/* dp_plan(): returns the expected cost of a new release, divided by that of the ceiling, if each
+** figure is `figure` and comes from `rows` rows; NaN if no rung has a half-width for them. */
+double until_expected_part(struct publication *publication, double figure, double rows);
+
+/* ---- releases of one quantile by the exponential mechanism (leaf_release.c) ------------------ */
+
+/* Returns whether the mechanism can make a release of this kind with these parameters. */
+int leaf_release_suits(const struct aggregate *aggregate, const struct ledger_release *release);
+
+/* Returns whether the publication is such a release. */
+int is_leaf_release(const struct publication *publication);
+
+/* Returns the tilt of a draw at the publication's tier. The draw costs the tiers that pay for it a
+** curve. If exact Gaussian accounting is among them, it costs all of them a rate
+** (bounded_range_gaussian_rate()). */
+struct tilt leaf_tilt(const struct publication *publication);
+
+/* Returns the half-width of the 95% interval of the error of a draw of this rate if the rows are
+** spread evenly over the range: in rows if `rows` is NaN. Otherwise `rows` is a guess of their
+** number, and the result is in the unit of the values and includes half a leaf. */
+double leaf_half_width(const struct publication *publication, double rows, double rate);
+
+/* ---- what the numbers of a release are, in words (figure_words.c) ---------------------------- */
+
+/* figure_words() returns what is counted, added up or averaged, how much of it one unit can
+** contribute, and what did not arrive in the numbers: "rows, at most 5 of each member; groups below
+** about 24 rows do not appear; about 12% was cut off, from 31% of members". figure_component()
+** returns what one of several numbers is: "20 to 40". figure_append_move() appends how a public
+** bound moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h. */
+describe_figure figure_words;
+describe_component figure_component;
+describe_move figure_append_move;
+
+/* Appends which groups a release with private keys leaves out: "groups below about 24 rows do not
+** appear". `unit` is null if the ledger protects rows. */
+void figure_append_threshold(sqlite3_str *text, const char *kind, double clip, const char *unit,
+                             double threshold);
+
+/* ---- what clipping did to the units of a release: the option diagnose (figure_words.c) ------- */
+
+/* The noisy counts of the option (sums/layout.h) are published, so all of this is post-processing.
+*/
+
+/* A share in [0, 1], and its interval. `share` is NaN if every share is possible. */
+struct clipped_share {
+  double share, low, high;
+};
+
+/* Returns the share of units that were clipped, with its 95% interval. If s is the true share, the
+** number clipped (1 - s) - unclipped s consists of noise alone. The interval holds every share s
+** for which this number is small enough to be noise (Fieller 1954). The denominator is the noisy
+** sum of the two counts, never an exact number. */
+struct clipped_share clipped_units(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping);
+
+/* Returns the same of wider units. If none were counted, the share is NaN. */
+struct clipped_share clipped_wider(const struct noise_law *noise,
+                                   const struct ledger_clipping *clipping);
+
+/* What the sentence about the units of a release depends on. */
+struct clipping_words {
+  const char *unit; /* the ledger's name for a unit; null: "unit" */
+  int by_unit;      /* 0: the ledger protects rows */
+  const struct aggregate *aggregate;
+  double clip;
+  int keys_are_private;
+  int is_series; /* clip is for all periods together, and nothing counts values outside lo and hi */
+};
+
+/* Returns what follows the share in the sentence, for example "of patients were cut down to the
+** bound, because their total was beyond clip: a larger clip would lower the bias". If the share is
+** NaN, returns the whole sentence. The caller calls sqlite3_free(). Returns null if memory runs
+** out. */
+char *clipping_words(const struct clipped_share *share, const struct clipping_words *words);
+
+/* Returns how much of the total was cut off: "about 12% of the total was cut off (9% to 15%), if no
+** patient has more than 4 times clip". The caller calls sqlite3_free(). Returns null if memory runs
+** out. Of a wide interval it gives the ends. */
+char *clipping_amount(const struct ledger_clipping *clipping, const struct clipping_words *words);
+
+/* Returns the sentence, with the interval of the share if the sentence has no advice, and how much
+** was cut off. The caller calls sqlite3_free(). Returns null if memory runs out. */
+char *clipping_sentence(const struct clipped_share *share, const struct ledger_clipping *clipping,
+                        const struct clipping_words *words);
+
+/* Returns a share in percent, as the sentence gives it. */
+int clipping_percent(double share);
 
 /* ---- bounds (bounds.c) ----------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
-#include "release/procedure.h"
+#include "release/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
@@ -154,8 +154,9 @@ static int take_part(void *context, const void *units, int size) {
 }
 
 /* Reads the exact sums of the periods that were appended earlier, and the book. */
-static int load(struct publication *publication, struct append *append) {
+static int load(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
+  struct append *append = publication->append;
   const struct definition *definition = &publication->definition;
   const struct ledger_release *release = &definition->release;
   size_t count = coordinates_of(publication), appended = (size_t)release->appended;
@@ -171,18 +172,6 @@ static int load(struct publication *publication, struct append *append) {
     return damaged(publication);
   return ledger_allowances(ledger, release->id, take_part, append->book) ||
          error_is_set(ledger_error(ledger)) || damaged(publication);
-}
-
-void append_clear(struct append *append) {
-  for (int i = 0; append->tiers && i < append->path.count; i++) {
-    sqlite3_free(append->tiers[i].values);
-    numbers_clear(&append->tiers[i].numbers);
-  }
-  sqlite3_free(append->tiers);
-  ledger_path_free(&append->path);
-  allowances_close(append->book);
-  free(append->sums);
-  *append = (struct append){0};
 }
 
 /* Reports that a series has no such period. */
@@ -225,8 +214,7 @@ static int answer(struct publication *publication, int period) {
     char *key = periods_key(definition->periods, (struct span){period, period}, 0, group);
     going = (key || error_set_memory(ledger_error(ledger))) &&
             (ledger_value_find(ledger, definition->release.id, tier, key, 0, &value, &stddev) ||
-             error_set(ledger_error(ledger), "release '%s' has lost its values",
-                       definition->release.name));
+             lost_values(publication));
     sqlite3_free(key);
     sqlite3_str_appendall(json, i ? "," : "{");
     if (group) json_append_string(json, group);
@@ -253,24 +241,21 @@ static int find_tier(struct publication *publication, const struct ledger_path *
   return position->at >= 0;
 }
 
-/* Reads the path of the series. The path owns the grid afterwards. */
+/* Reads the path of the series. */
 static int read_path(struct publication *publication, struct ledger_path *path) {
-  struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->definition.release;
-  *path = (struct ledger_path){0};
-  if (!ledger_path_read(ledger, release, definition_grid(publication), path)) return 0;
-  publication->grid = path->grid;
-  int same = definition_same_keys(publication) && definition_same_lattice(publication);
-  publication->grid = (struct ledger_grid){0, 0, 0, 0};
-  return same || error_set(ledger_error(ledger),
+  int read = definition_path(publication, path);
+  int same = read && definition_same_keys(publication) && definition_same_lattice(publication);
+  grid_clear(&publication->grid);
+  return same || error_set(&publication->session->error,
                            "release '%s' is on a lattice that does not cover its parameters "
                            "(restore the ledger from a backup)",
-                           release->name);
+                           publication->definition.release.name);
 }
 
 /* Reads the path of the series, and which of its points are published. */
-static int read_tiers(struct publication *publication, struct append *append) {
+static int read_tiers(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
+  struct append *append = publication->append;
   struct ledger_path *path = &append->path;
   int64_t id = publication->definition.release.id;
   if (!read_path(publication, path) || !find_tier(publication, path)) return 0;
@@ -287,8 +272,7 @@ static int read_tiers(struct publication *publication, struct append *append) {
   return !error_is_set(ledger_error(ledger));
 }
 
-static int begin(struct publication *publication, const char *name, const char *period,
-                 struct append *append) {
+static int begin(struct publication *publication, const char *name, const char *period) {
   struct ledger *ledger = publication->session->ledger;
   struct ledger_release *release = &publication->definition.release;
   struct position *position = &publication->position;
@@ -299,10 +283,12 @@ static int begin(struct publication *publication, const char *name, const char *
   if (!release->periods)
     return error_set(ledger_error(ledger),
                      "release '%s' is not a series (declare one with the option periods)", name);
-  if (!definition_describe(publication, definition_keys(release))) return 0;
-  append->period = periods_find(publication->definition.periods, period);
+  if (!definition_describe_stored(publication)) return 0;
+  struct append *append = publication->append = sqlite3_malloc64(sizeof *append);
+  if (!append) return error_set_memory(ledger_error(ledger));
+  *append = (struct append){.period = periods_find(publication->definition.periods, period)};
   if (append->period < 0) return unknown_period(publication, period);
-  if (!read_tiers(publication, append)) return 0;
+  if (!read_tiers(publication)) return 0;
   if (append->period < release->appended) return answer(publication, append->period);
   publication->missing = (struct span){release->appended, append->period};
   if (ledger_read_only(ledger))
@@ -310,14 +296,13 @@ static int begin(struct publication *publication, const char *name, const char *
                      "this connection cannot write its database (%s), so it appends nothing (use a "
                      "connection that can write)",
                      ledger_read_only(ledger));
-  return are_over(publication) && load(publication, append);
+  return are_over(publication) && load(publication);
 }
 
 int series_begin(struct publication *publication, struct session *session, const char *name,
-                 const char *period, struct append *append) {
-  *append = (struct append){0};
+                 const char *period) {
   *publication = (struct publication){.session = session};
-  int begun = ledger_begin_reading(session->ledger) && begin(publication, name, period, append);
+  int begun = ledger_begin_reading(session->ledger) && begin(publication, name, period);
   ledger_rollback(session->ledger);
   return begun && !error_is_set(&session->error);
 }
@@ -325,13 +310,13 @@ int series_begin(struct publication *publication, struct session *session, const
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Adds the vector of a unit in one period, whose slots are given, to the sums of the period. */
-static int count_period(const struct counting *counting, struct identity unit, size_t count,
+static int count_period(const struct publication *publication, struct identity unit, size_t count,
                         const uint32_t *slots, int128 *values) {
-  const struct definition *definition = &counting->publication->definition;
+  const struct definition *definition = &publication->definition;
   const struct layout *shape = &definition->layout;
-  struct append *append = counting->append;
+  struct append *append = publication->append;
   int period = (int)(slots[0] / (uint32_t)shape->cells), first;
-  int128 *sums = &append->sums[(size_t)period * coordinates_of(counting->publication)];
+  int128 *sums = &append->sums[(size_t)period * coordinates_of(publication)];
   size_t components = (size_t)shape->components;
   /* A person counts once in a period, however many rows they have there. */
   int64_t each = definition->aggregate->takes & 1u << P_SERIES ? (int64_t)shape->scale : 0;
@@ -349,13 +334,13 @@ static int count_period(const struct counting *counting, struct identity unit, s
 
 int series_count(void *context, struct identity unit, size_t count, const uint32_t *slots,
                  int128 *values) {
-  const struct counting *counting = context;
-  const struct layout *shape = &counting->publication->definition.layout;
+  const struct publication *publication = context;
+  const struct layout *shape = &publication->definition.layout;
   uint32_t cells = (uint32_t)shape->cells;
   int counted = 1;
   for (size_t start = 0, end; start < count && counted; start = end) {
     for (end = start + 1; end < count && slots[end] / cells == slots[start] / cells;) end++;
-    counted = count_period(counting, unit, end - start, &slots[start],
+    counted = count_period(publication, unit, end - start, &slots[start],
                            &values[start * (size_t)shape->components]);
   }
   return counted;
@@ -376,8 +361,8 @@ static int64_t *grow(const struct publication *publication, const struct ledger_
 }
 
 /* Draws the points of the missing periods at the series' own tier, from the exact sums. */
-static int draw_first(const struct publication *publication, const struct append *append,
-                      uint64_t clock, int64_t *values) {
+static int draw_first(const struct publication *publication, uint64_t clock, int64_t *values) {
+  const struct append *append = publication->append;
   const struct definition *definition = &publication->definition;
   struct ledger *ledger = publication->session->ledger;
   size_t coordinates = coordinates_of(publication);
@@ -392,15 +377,15 @@ static int draw_first(const struct publication *publication, const struct append
     drawn = ledger_goes_on(ledger);
   }
   drawn = drawn && (release_draw(definition->mechanism->noise, totals, added, clock, values) ||
-                    error_set(ledger_error(ledger), "the system gave no random bytes"));
+                    no_random_bytes(publication));
   sqlite3_free(totals);
   return drawn;
 }
 
 /* Draws the points of the missing periods, from the innermost tier outward, and computes their
 ** figures. */
-static int draw(struct publication *publication, struct append *append) {
-  struct ledger *ledger = publication->session->ledger;
+static int draw(struct publication *publication) {
+  struct append *append = publication->append;
   const struct noise_law *noise = publication->definition.mechanism->noise;
   size_t coordinates = coordinates_of(publication);
   size_t before = (size_t)publication->missing.first * coordinates;
@@ -415,10 +400,10 @@ static int draw(struct publication *publication, struct append *append) {
     publication->position.clock = point->clock;
     going = i ? release_diffuse(noise, tier[-1].values + before, added, point[-1].clock,
                                 point->clock, values + before) ||
-                    error_set(ledger_error(ledger), "the system gave no random bytes")
-              : draw_first(publication, append, point->clock, values + before);
-    going = going && (!tier->is_published ||
-                      numbers_read(publication, 0, NUMBERS_CONFIDENCE, values, &tier->numbers));
+                    no_random_bytes(publication)
+              : draw_first(publication, point->clock, values + before);
+    going = going && (!tier->is_published || numbers_read(publication, 0, NUMBERS_CONFIDENCE,
+                                                          INSIDE_NOTHING, values, &tier->numbers));
   }
   return going;
 }
@@ -426,7 +411,8 @@ static int draw(struct publication *publication, struct append *append) {
 /* ---- finishing ------------------------------------------------------------------------------- */
 
 /* Stores what later periods need, or deletes it with the last period. */
-static int store_memory(const struct publication *publication, const struct append *append) {
+static int store_memory(const struct publication *publication) {
+  const struct append *append = publication->append;
   struct ledger *ledger = publication->session->ledger;
   const struct definition *definition = &publication->definition;
   size_t coordinates = coordinates_of(publication);
@@ -465,7 +451,8 @@ static int store_tier(const struct publication *publication, const struct ledger
   return going;
 }
 
-static int store(struct publication *publication, struct append *append) {
+static int store(struct publication *publication) {
+  struct append *append = publication->append;
   int count = publication->missing.last - publication->missing.first + 1;
   char **keys = sqlite3_malloc64(sizeof *keys * (sqlite3_uint64)count);
   char(*texts)[PERIOD_KEY] = sqlite3_malloc64(sizeof *texts * (sqlite3_uint64)count);
@@ -478,27 +465,27 @@ static int store(struct publication *publication, struct append *append) {
     struct ledger_grid cells = {keys, count, definition_grid(publication).components, 0};
     for (int i = 0; i < append->path.count && done; i++)
       done = store_tier(publication, &append->path.points[i], &append->tiers[i], &cells);
-    done = done && store_memory(publication, append) && answer(publication, append->period);
+    done = done && store_memory(publication) && answer(publication, append->period);
   }
   sqlite3_free(keys);
   sqlite3_free(texts);
   return done;
 }
 
-int series_finish(struct publication *publication, struct append *append) {
+int series_finish(struct publication *publication) {
   struct ledger *ledger = publication->session->ledger;
   int64_t id = publication->definition.release.id;
-  int drawn = ledger_begin_computing(ledger) && draw(publication, append);
+  int drawn = ledger_begin_computing(ledger) && draw(publication);
   ledger_rollback(ledger);
   if (!drawn || !ledger_resume_patiently(ledger) || !ledger_begin_ending(ledger)) return 0;
   /* The series may have been discarded or published at a tier, or another process has appended. */
   if (ledger_trust_release(ledger, id))
-    append->is_stale = ledger_release_seal(ledger, id) != append->seal;
-  if (append->is_stale) {
+    publication->is_stale = ledger_release_seal(ledger, id) != publication->append->seal;
+  if (publication->is_stale) {
     ledger_rollback(ledger);
     return 0;
   }
-  store(publication, append);
+  store(publication);
   return ledger_commit(ledger);
 }
 
@@ -508,8 +495,9 @@ int series_publish(struct publication *publication, int64_t seal) {
   struct ledger *ledger = publication->session->ledger;
   const struct drawn *point = &publication->drawn[publication->drawn_count - 1];
   struct numbers figures = {0};
-  int done = ledger_begin_computing(ledger) &&
-             numbers_read(publication, 0, NUMBERS_CONFIDENCE, point->values, &figures);
+  int done =
+      ledger_begin_computing(ledger) &&
+      numbers_read(publication, 0, NUMBERS_CONFIDENCE, INSIDE_NOTHING, point->values, &figures);
   ledger_rollback(ledger);
   if (done && ledger_begin(ledger)) {
     publication->figures = &figures;
@@ -528,20 +516,49 @@ int series_publish(struct publication *publication, int64_t seal) {
 /* ---- spans ----------------------------------------------------------------------------------- */
 
 int series_points(struct publication *publication, int64_t **values) {
-  struct ledger *ledger = publication->session->ledger;
-  const struct ledger_release *release = &publication->definition.release;
   const char *tier = publication_tier(publication)->name;
   struct ledger_path path = {0};
   *values = 0;
-  int found =
-      definition_describe(publication, definition_keys(release)) && read_path(publication, &path);
+  int found = definition_describe_stored(publication) && read_path(publication, &path);
   const struct ledger_point *point = found ? path_point(&path, tier) : 0;
   if (point) {
     *values = grow(publication, point, (size_t)path.grid.cells * coordinates_of(publication), 0);
     publication->position.clock = point->clock;
   }
-  publication->grid = (struct ledger_grid){0, path.grid.cells, path.grid.components, 0};
+  publication->grid = path.grid; /* without keys */
   ledger_path_free(&path);
-  return *values ||
-         error_set(ledger_error(ledger), "release '%s' has lost its values", release->name);
+  return *values || lost_values(publication);
+}
+
+int interval_read_span(struct publication *publication, const char *key, double confidence,
+                       double *low, double *high) {
+  struct ledger *ledger = publication->session->ledger;
+  struct definition *definition = &publication->definition;
+  const char *tier = publication_tier(publication)->name;
+  struct numbers numbers = {0};
+  struct span span;
+  int64_t *values = 0;
+  char *group = 0;
+  int found = 0;
+  if (ledger_publication_find(ledger, definition->release.id, tier, &publication->position.clock) &&
+      series_points(publication, &values) &&
+      periods_read_key(definition->periods, ledger_json(ledger), key, definition->groups != 0,
+                       &span, &group) &&
+      span.last < publication->grid.cells) {
+    ledger_rollback(ledger);
+    if (ledger_begin_computing(ledger))
+      numbers_spans(publication, span, 1, 0, confidence, values, &numbers);
+  }
+  for (int i = 0; i < numbers.count && !found; i++) {
+    found = !definition->groups || strcmp(definition->groups[i], group) == 0;
+    *low = numbers.estimates[i].low;
+    *high = numbers.estimates[i].high;
+  }
+  numbers_clear(&numbers);
+  sqlite3_free(values);
+  sqlite3_free(group);
+  return found ||
+         error_set(ledger_error(ledger),
+                   "release '%s' has no value for this key at tier '%s' (dp_value lists its keys)",
+                   definition->release.name, tier);
 }

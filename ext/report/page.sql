@@ -48,7 +48,7 @@ CREATE TABLE budget AS
 
 -- ---- releases ------------------------------------------------------------------------------------
 
--- The figures of running totals (release/periods.h): the group, whether a figure is a total, and the label and the
+-- The figures of running totals (release/periods.c): the group, whether a figure is a total, and the label and the
 -- number of its last period.
 CREATE TABLE moment AS
   WITH named AS (SELECT name, keys, iif(json_valid(periods), periods, '[]') AS list FROM dp_release WHERE periods IS NOT NULL),

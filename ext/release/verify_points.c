@@ -1,112 +1,14 @@
-/* stored_point.c: numbers computed again from a stored point: for dp_interval() at another
-** confidence, for dp_parts, and for dp_verify(), which compares every stored value with them.
-** Tests: tests/ledger/test_edits.py, tests/mechanism/test_intervals.py */
+/* verify_points.c: what dp_verify() checks of releases: every stored value follows from the point
+** of its publication, and every publication from its mechanism.
+** Tests: tests/ledger/test_edits.py */
+#include "release/internal.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "mechanism/mechanism.h"
-#include "release/procedure.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* ---- numbers of a stored point --------------------------------------------------------------- */
-
-/* Computes numbers of the release from its point at the publication's tier. The caller calls
-** numbers_clear() and ledger_path_free(), to which the keys belong. */
-static int read_point(struct publication *publication, double confidence, enum inside inside,
-                      struct numbers *numbers, struct ledger_path *path) {
-  struct ledger *ledger = publication->session->ledger;
-  struct ledger_release *release = &publication->definition.release;
-  const char *tier = publication_tier(publication)->name;
-  const struct ledger_point *point = 0;
-  int done = 0;
-  *numbers = (struct numbers){0};
-  *path = (struct ledger_path){0};
-  if (!definition_describe(publication, definition_keys(release))) return 0;
-  if (ledger_path_read(ledger, release, definition_grid(publication), path)) {
-    point = path_point(path, tier);
-    publication->grid = path->grid;
-  }
-  if (point) {
-    double delta = numbers_selection_delta(publication);
-    publication->position.clock = point->clock;
-    done = inside ? numbers_inside(publication, delta, confidence, inside, point->values, numbers)
-                  : numbers_read(publication, delta, confidence, point->values, numbers) &&
-                        rooms_resend(publication, tier, numbers);
-  }
-  publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
-  return done;
-}
-
-int interval_read(struct publication *publication, const char *key, int component,
-                  double confidence, double *low, double *high) {
-  struct numbers numbers;
-  struct ledger_path path;
-  int found = 0;
-  read_point(publication, confidence, INSIDE_NOTHING, &numbers, &path);
-  for (int i = 0; i < numbers.count && !found; i++) {
-    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    found = strcmp(value.key, key) == 0 && value.component == component;
-    *low = value.low;
-    *high = value.high;
-  }
-  numbers_clear(&numbers);
-  ledger_path_free(&path);
-  return found ||
-         error_set(ledger_error(publication->session->ledger), "release '%s' has lost its values",
-                   publication->definition.release.name);
-}
-
-int inside_read(struct publication *publication, enum inside inside,
-                int (*take)(void *context, const struct ledger_value *value), void *context) {
-  struct numbers numbers;
-  struct ledger_path path;
-  int taken = read_point(publication, NUMBERS_CONFIDENCE, inside, &numbers, &path) ||
-              error_set(ledger_error(publication->session->ledger),
-                        "release '%s' has lost its values", publication->definition.release.name);
-  for (int i = 0; i < numbers.count && taken; i++) {
-    struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    taken = take(context, &value);
-  }
-  numbers_clear(&numbers);
-  ledger_path_free(&path);
-  return taken;
-}
-
-int interval_read_span(struct publication *publication, const char *key, double confidence,
-                       double *low, double *high) {
-  struct ledger *ledger = publication->session->ledger;
-  struct definition *definition = &publication->definition;
-  const char *tier = publication_tier(publication)->name;
-  struct numbers numbers = {0};
-  struct span span;
-  int64_t *values = 0;
-  char *group = 0;
-  int found = 0;
-  if (ledger_publication_find(ledger, definition->release.id, tier, &publication->position.clock) &&
-      series_points(publication, &values) &&
-      periods_read_key(definition->periods, ledger_json(ledger), key, definition->groups != 0,
-                       &span, &group) &&
-      span.last < publication->grid.cells) {
-    ledger_rollback(ledger);
-    if (ledger_begin_computing(ledger))
-      numbers_spans(publication, span, 1, 0, confidence, values, &numbers);
-  }
-  for (int i = 0; i < numbers.count && !found; i++) {
-    found = !definition->groups || strcmp(definition->groups[i], group) == 0;
-    *low = numbers.estimates[i].low;
-    *high = numbers.estimates[i].high;
-  }
-  numbers_clear(&numbers);
-  sqlite3_free(values);
-  sqlite3_free(group);
-  return found ||
-         error_set(ledger_error(ledger),
-                   "release '%s' has no value for this key at tier '%s' (dp_value lists its keys)",
-                   definition->release.name, tier);
-}
-
-/* ---- verification ---------------------------------------------------------------------------- */
 
 static int close_to(double a, double b, double scale) {
   return a == b || fabs(a - b) <= 1e-9 * scale || (isnan(a) && isnan(b));
@@ -156,7 +58,7 @@ static void compare_values(struct publication *publication,
   struct ledger *ledger = publication->session->ledger;
   struct comparison comparison = {{0}, 0, 1};
   publication->position.clock = point->clock;
-  if (numbers_read(publication, published->delta, NUMBERS_CONFIDENCE, point->values,
+  if (numbers_read(publication, published->delta, NUMBERS_CONFIDENCE, INSIDE_NOTHING, point->values,
                    &comparison.numbers) &&
       rooms_resend(publication, tier, &comparison.numbers)) {
     ledger_values(ledger, publication->definition.release.id, tier, compare_value, &comparison);
@@ -188,27 +90,24 @@ static void compare_values(struct publication *publication,
 static void check_path(struct publication *publication,
                        const struct ledger_publication *published) {
   struct ledger_path path;
-  struct ledger_release *release = &publication->definition.release;
+  const char *name = publication->definition.release.name, *tier = published->tier;
   struct ledger *ledger = publication->session->ledger;
-  int (*paid)(struct publication *, uint64_t, const double *) =
-      procedure_of(&publication->definition)->paid;
-  if (ledger_path_read(ledger, release, definition_grid(publication), &path)) {
-    const struct ledger_point *point = path_point(&path, published->tier);
-    publication->grid = path.grid;
+  const struct procedure *procedure = procedure_of(&publication->definition);
+  if (definition_path(publication, &path)) {
+    const struct ledger_point *point = path_point(&path, tier);
     if (!definition_same_keys(publication)) {
-      ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", release->name);
+      ledger_discrepancy(ledger, "dp_path: '%s' has other keys than its release", name);
     } else if (!point || point->clock != published->clock) {
       ledger_discrepancy(ledger,
                          "dp_publication: '%s' at tier '%s' does not show the point of its path",
-                         release->name, published->tier);
-    } else if (paid && !paid(publication, point->clock, published->curve)) {
+                         name, tier);
+    } else if (procedure->paid && !procedure->paid(publication, point->clock, published->curve)) {
       ledger_discrepancy(
           ledger, "dp_publication: '%s' at tier '%s' has a curve below what its public rows hide",
-          release->name, published->tier);
+          name, tier);
     } else {
       compare_values(publication, published, point);
     }
-    publication->grid = (struct ledger_grid){0, 0, 0, 0}; /* the path owns the grid */
   }
   ledger_path_free(&path);
 }
@@ -222,7 +121,7 @@ static int verify_publication(void *context, const struct ledger_publication *pu
     ledger_discrepancy(ledger, "dp_publication: release %lld at tier '%s' is missing",
                        (long long)published->release_id, published->tier);
   } else if (aggregate_find(release->kind) && /* unknown kinds are skipped */
-             definition_describe(&publication, definition_keys(release))) {
+             definition_describe_stored(&publication)) {
     const struct procedure *procedure = procedure_of(&publication.definition);
     struct position *position = &publication.position;
     if (!procedure->verify) {
