@@ -94,7 +94,7 @@ def once_charged(connection, path, action, condition="SELECT count(*) FROM dp_ch
 
 def when_looking(connection, action, at_reading=lambda: None):
     """Calls `action` whenever the extension looks whether its caller is interrupted: every 20 milliseconds while it waits for a lock
-    or computes (ext/ledger/handle.c). Calls `at_reading` when a question begins to read protected rows. What they raise is lost."""
+    or computes (ext/ledger/connection.c). Calls `at_reading` when a question begins to read protected rows. What they raise is lost."""
     def trace(text):
         if " LIMIT 300) SELECT count(*) FROM n" in text:
             action()

@@ -33,7 +33,7 @@ KNOWN = {
     ("ext/ledger/open.c", "bugprone-implicit-widening-of-multiplication-result"): (1, "5 ms in nanoseconds"),
     ("ext/ledger/open.c", "clang-analyzer-core.NonNullParamChecker"): (2, "not reached without both"),
     ("ext/ledger/policy.c", "clang-analyzer-core.NullDereference"): (3, "`going` is 0 without a declaration"),
-    ("ext/ledger/handle.c", "clang-analyzer-valist.Uninitialized"): (3, "va_list as a parameter (LLVM 40656)"),
+    ("ext/ledger/connection.c", "clang-analyzer-valist.Uninitialized"): (3, "va_list as a parameter (LLVM 40656)"),
     ("ext/ledger/store.c", "clang-analyzer-core.NullDereference"): (2, "make_room() fails or makes room"),
     ("ext/ledger/tier.c", "duplicateAssignExpression"): (1, "both ends start at the tier's epsilon"),
     ("ext/ledger/verify.c", "clang-analyzer-core.NullDereference"): (2, "`going` is 0 without recounts"),

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
+#include "ledger/ledger.h"
 #include "math/math.h"
 #include "noise/noise.h"
 #include "release/release.h"

@@ -13,7 +13,6 @@
 #include "base/sql_functions.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
-#include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
 #include "query/query.h"

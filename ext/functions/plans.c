@@ -14,7 +14,6 @@
 #include "base/sql_text.h"
 #include "functions/internal.h"
 #include "functions/options.h"
-#include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"
@@ -343,7 +342,7 @@ static void append_tiers(struct plan *plan) {
     ledger_standing(ledger, tiers[i].name, &standing);
     sqlite3_str_appendall(json, i > first ? ",{\"tier\":" : "{\"tier\":");
     json_append_string(json, tiers[i].name);
-    append_number(json, "pays", ledger_charged_since(ledger, plan->since, tiers[i].name));
+    append_number(json, "pays", ledger_charged_since(ledger, plan->since, &tiers[i]));
     append_number(json, "epsilon_after", standing.spent_epsilon);
     double wider;
     if (wider_spent(ledger, &tiers[i], &wider) && !isnan(wider))

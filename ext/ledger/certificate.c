@@ -7,19 +7,11 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
 
 /* ---- exposure -------------------------------------------------------------------------------- */
-
-static const struct statement select_publications = {
-    .sql = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
-           " ORDER BY release_id"};
-static const struct statement select_publications_of = {
-    .sql = "SELECT release_id, release, tier, rate, curve, delta FROM dp_publication"
-           " WHERE release_id = ?"};
 
 /* The innermost publication of one release at the chosen tiers. */
 struct sight {
@@ -73,14 +65,21 @@ static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int 
 
 static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) {
   struct ledger_release release;
-  if (!name) return statement_bind(ledger, &select_publications, "");
+  if (!name)
+    return statement_bind(ledger,
+                          "SELECT release_id, release, tier, rate, curve, delta"
+                          " FROM dp_publication ORDER BY release_id",
+                          "");
   if (!ledger_release_find(ledger, name, &release)) {
     ledger_release_unknown(ledger, name);
     return 0;
   }
   int64_t id = release.id;
   ledger_release_clear(&release);
-  return statement_bind(ledger, &select_publications_of, "i", id);
+  return statement_bind(ledger,
+                        "SELECT release_id, release, tier, rate, curve, delta"
+                        " FROM dp_publication WHERE release_id = ?",
+                        "i", id);
 }
 
 static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
@@ -222,7 +221,7 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
 #define DIGITS(number)  DIGITS_(number)
 #define DIGITS_(number) #number
 
-static const struct statement certificate = {.sql =
+static const char certificate[] =
   "SELECT json_object('certificate', 1,"
   " 'ledger', json((SELECT json_object('id', id, 'format', " DIGITS(LEDGER_FORMAT) ","
   "   'unit', unit, 'protects', protects,"
@@ -272,7 +271,7 @@ static const struct statement certificate = {.sql =
   "   FROM (SELECT * FROM dp_release ORDER BY id) r)),"
   " 'charges', (SELECT count(*) FROM dp_charge),"
   " 'last_hash', (SELECT hash FROM dp_charge ORDER BY id DESC LIMIT 1),"
-  " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)"};
+  " 'last_seal', (SELECT hash FROM dp_seal ORDER BY id DESC LIMIT 1), 'verify', ?1)";
 /* clang-format on */
 
 static char *accountant_theorems(void) {
@@ -322,8 +321,7 @@ char *ledger_certificate(struct ledger *ledger, const char *verified,
   char *theorems = accountant_theorems(), *facts = mechanism_facts(describe),
        *periods = tier_periods(ledger);
   if (!theorems || !facts || !periods) ledger_fail(ledger, "out of memory");
-  char *result = statement_text(
-      ledger, statement_bind(ledger, &certificate, "ssss", verified, theorems, facts, periods));
+  char *result = statement_text(ledger, certificate, "ssss", verified, theorems, facts, periods);
   sqlite3_free(theorems);
   sqlite3_free(facts);
   sqlite3_free(periods);

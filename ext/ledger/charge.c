@@ -12,17 +12,15 @@
 ** ledger creates the new tier, it therefore charges the new tier, release by release, for
 ** everything that the nearest outer tier has paid.
 **
-** The accountant fixes the limit of a tier when the tier is created (accountant.h). For Gaussian
-** noise of variance V the rate charged is that of the continuous Gaussian of variance V - 1/12.
-** This rate exceeds the rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one
-** part in 10^7. It is therefore valid for the discrete and for the continuous Gaussian
-** (math/math.h).
+** The accountant fixes the limit of a tier when the tier is created. For Gaussian noise of variance
+** V the rate charged is that of the continuous Gaussian of variance V - 1/12. This rate exceeds the
+** rate of the discrete Gaussian, s^2/(2V) for sensitivity s, by less than one part in 10^7. It is
+** therefore valid for the discrete and for the continuous Gaussian (math/math.h).
 ** Tests: tests/ledger/test_exposure.py, tests/release/test_until.py,
 ** tests/attacks/test_race.py */
 #include <math.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -34,70 +32,21 @@ SQLITE_EXTENSION_INIT3
   "min(max(c.at, ifnull(c.period, '')),"                                                           \
   " ifnull(date(" PERIOD_END("o.period", "c.period") ", '-1 day'), '9999'))"
 
-static const struct statement select_last_charge = {
-    .sql = "SELECT id, hash, " STATEMENT_NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
-           " ON id = (SELECT max(id) FROM dp_charge)"};
-/* The subject of release ?1, and the period of tier ?2 in which a new charge counts. */
-static const struct statement select_subject = {
-    .sql = "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)"};
-/* Whether a tier was charged for a release in the period that dp_budget holds for it. */
-static const struct statement find_counted = {
-    .sql = "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
-           " WHERE release_id = ? AND c.tier = ? AND period IS period_start LIMIT 1"};
-/* What a tier was charged for a release in this period. */
-static const struct statement select_paid_now = {
-    .sql = "SELECT sum(rate) FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
-           " WHERE release_id = ? AND c.tier = ? AND period IS period_start"};
-static const struct statement select_owed = {
-    .sql = "SELECT max(p.rate) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"
-           " WHERE release_id = ? AND t.rate <= ?"};
-static const struct statement insert_charge = {
-    .sql = "INSERT INTO dp_charge(id, release_id, release, tier, rate, slack, delta, curve, at,"
-           " period, grant_name, kind, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    .changes = CHANGES_CHAIN};
-/* If ?3 is not NULL, only the charges up to the one with this id count. */
-static const struct statement select_paid = {
-    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
-           " WHERE release_id = ? AND tier = ? AND id <= ifnull(?3, id)"};
 /* The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
 ** charges count, with the time and id of the last charge in this period. */
-/* clang-format off */
-static const struct statement select_inherited = {.sql =
-  "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
-  " " PERIOD_START(TIER_PERIOD, COUNTED_AT) " AS start"
-  " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
-  " GROUP BY start, release_id ORDER BY start, release_id"};
-/* clang-format on */
-static const struct statement select_since = {
-    .sql = "SELECT c.rate, curve, filter_order, slack, c.delta FROM dp_charge c"
-           " JOIN dp_tier ON name = tier"
-           " WHERE id > ? AND tier = ?"};
-static const struct statement select_first_rate = {
-    .sql = "SELECT rate FROM dp_charge WHERE release_id = ? ORDER BY id LIMIT 1"};
-/* Finds a model that a tier has paid for and that has several publications. */
-static const struct statement find_diffused_model = {
-    .sql = "SELECT release FROM dp_charge c JOIN dp_release r ON r.id = release_id"
-           " WHERE tier = ? AND r.kind = 'sgd' AND (SELECT count(*) FROM dp_publication p"
-           " WHERE p.release_id = c.release_id) > 1 LIMIT 1"};
+
+static const char select_last_charge[] =
+    "SELECT id, hash, " STATEMENT_NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
+    " ON id = (SELECT max(id) FROM dp_charge)";
 
 int64_t ledger_last_charge(struct ledger *ledger) {
-  return statement_integer(ledger, statement_bind(ledger, &select_last_charge, ""));
-}
-
-double ledger_charged_since(struct ledger *ledger, int64_t charge, const char *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_since, "is", charge, tier);
-  double rate = 0;
-  while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 1);
-    double order = sqlite3_column_double(row, 2);
-    rate += sqlite3_column_double(row, 0);
-    if (curve.any) rate += isinf(order) ? curve.values[AT_FILTER] : curve.values[AT_FILTER] / order;
-  }
-  return rate;
+  return statement_integer(ledger, select_last_charge, "");
 }
 
 int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_first_rate, "i", release_id);
+  sqlite3_stmt *row =
+      statement_bind(ledger, "SELECT rate FROM dp_charge WHERE release_id = ? ORDER BY id LIMIT 1",
+                     "i", release_id);
   if (!statement_row(ledger, row)) return 0;
   *rate = sqlite3_column_double(row, 0);
   return 1;
@@ -107,17 +56,25 @@ int ledger_first_rate(struct ledger *ledger, int64_t release_id, double *rate) {
 ** budget. */
 static struct budget budget_since(struct ledger *ledger, int64_t charge, const char *tier) {
   struct budget budget = {0};
-  sqlite3_stmt *row = statement_bind(ledger, &select_since, "is", charge, tier);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT rate, slack, delta, curve FROM dp_charge"
+                                     " WHERE id > ? AND tier = ?",
+                                     "is", charge, tier);
   while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 1);
-    budget.rate = total_add(budget.rate, sqlite3_column_double(row, 0));
-    if (curve.any) budget.curve += curve.values[AT_FILTER];
-    if (curve.any) budget.pure += curve.values[AT_INFINITY];
-    if (sqlite3_column_double(row, 0) > 0) budget.pure = INFINITY;
-    budget.slack += sqlite3_column_double(row, 3);
-    budget.delta += sqlite3_column_double(row, 4);
+    struct payment paid = payment_read(ledger, row);
+    budget.rate = total_add(budget.rate, paid.rate.high);
+    if (paid.curve.any) budget.curve += paid.curve.values[AT_FILTER];
+    if (paid.curve.any) budget.pure += paid.curve.values[AT_INFINITY];
+    if (paid.rate.high > 0) budget.pure = INFINITY;
+    budget.slack += paid.slack;
+    budget.delta += paid.delta;
   }
   return budget;
+}
+
+double ledger_charged_since(struct ledger *ledger, int64_t charge, const struct ledger_tier *tier) {
+  struct budget budget = budget_since(ledger, charge, tier->name);
+  return total_up(tier->accountant->total(tier, &budget));
 }
 
 int ledger_repeats(struct ledger *ledger, const struct ledger_tier *tiers, int count,
@@ -164,9 +121,11 @@ void charge_hash(const char *previous, const struct charge *charge, char hash[HA
 }
 
 static int charge_append(struct ledger *ledger, struct charge *charge) {
-  sqlite3_stmt *last = statement_bind(ledger, &select_last_charge, "");
-  sqlite3_stmt *row =
-      statement_bind(ledger, &select_subject, "is", charge->release_id, charge->tier);
+  sqlite3_stmt *last = statement_bind(ledger, select_last_charge, "");
+  /* The subject of release ?1, and the period of tier ?2 in which a new charge counts. */
+  sqlite3_stmt *row = statement_bind(
+      ledger, "SELECT " SUBJECT("?1") ", (SELECT period_start FROM dp_budget WHERE tier = ?2)",
+      "is", charge->release_id, charge->tier);
   if (!statement_row(ledger, last) || !statement_row(ledger, row)) return 0;
   int64_t id = sqlite3_column_int64(last, 0);
   if (id < 0 || id >= LEDGER_MOST_ROWS) id = ledger_fail_damaged(ledger, "dp_charge");
@@ -178,9 +137,13 @@ static int charge_append(struct ledger *ledger, struct charge *charge) {
   char hash[HASH_SIZE];
   charge->kind = charge->rate < 0 ? "return" : "charge";
   charge_hash(column_borrow(ledger, last, 1), charge, hash);
-  statement_run(ledger, &insert_charge, "iissdddbsssss", charge->id, charge->release_id,
-                charge->release, charge->tier, charge->rate, charge->slack, charge->delta,
-                charge->curve, charge->at, charge->period, charge->grant_name, charge->kind, hash);
+  statement_run(ledger, CHANGES_CHAIN,
+                "INSERT INTO dp_charge(id, release_id, release, tier, rate,"
+                " slack, delta, curve, at, period, grant_name, kind, hash)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "iissdddbsssss", charge->id, charge->release_id, charge->release, charge->tier,
+                charge->rate, charge->slack, charge->delta, charge->curve, charge->at,
+                charge->period, charge->grant_name, charge->kind, hash);
   charge->at = charge->subject = charge->period = 0; /* they end with this call */
   return !error_is_set(ledger->error);
 }
@@ -243,22 +206,26 @@ static int bill_admit(struct ledger *ledger, const struct ledger_tier *tier, str
 static struct payment paid_in(struct ledger *ledger, sqlite3_stmt *row) {
   struct payment paid = {{0, 0}, 0, 0, {0, {0}}};
   while (statement_row(ledger, row)) {
-    struct curve curve = curve_column(ledger, row, 3);
-    paid.rate = total_add(paid.rate, sqlite3_column_double(row, 0));
-    paid.slack += sqlite3_column_double(row, 1);
-    paid.delta += sqlite3_column_double(row, 2);
-    curve_add(&paid.curve, &curve);
+    struct payment one = payment_read(ledger, row);
+    paid.rate = total_add(paid.rate, one.rate.high);
+    paid.slack += one.slack;
+    paid.delta += one.delta;
+    curve_add(&paid.curve, &one.curve);
   }
   return paid;
 }
 
+/* If ?3 is not NULL, only the charges up to the one with this id count. */
+static const char select_paid[] = "SELECT rate, slack, delta, curve FROM dp_charge"
+                                  " WHERE release_id = ? AND tier = ? AND id <= ifnull(?3, id)";
+
 struct payment paid_for(struct ledger *ledger, int64_t release_id, const char *tier) {
-  return paid_in(ledger, statement_bind(ledger, &select_paid, "is", release_id, tier));
+  return paid_in(ledger, statement_bind(ledger, select_paid, "is", release_id, tier));
 }
 
 struct payment paid_until(struct ledger *ledger, int64_t release_id, const char *tier,
                           int64_t last) {
-  return paid_in(ledger, statement_bind(ledger, &select_paid, "isi", release_id, tier, last));
+  return paid_in(ledger, statement_bind(ledger, select_paid, "isi", release_id, tier, last));
 }
 
 static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
@@ -273,8 +240,12 @@ static int bill_make(struct ledger *ledger, const struct ledger_tier *tier,
                                    rate > 0 ? fmax(0, release->slack - paid.slack) : 0,
                                    cost->delta,
                                    curve_missing(&curve, &paid.curve)};
-  int counted = statement_integer(ledger, statement_bind(ledger, &find_counted, "is", release->id,
-                                                         tier->name)) != 0;
+  /* Whether a tier was charged for a release in the period that dp_budget holds for it. */
+  int counted = statement_integer(ledger,
+                                  "SELECT 1 FROM dp_charge c JOIN dp_budget b ON b.tier = c.tier"
+                                  " WHERE release_id = ? AND c.tier = ?"
+                                  " AND period IS period_start LIMIT 1",
+                                  "is", release->id, tier->name) != 0;
   return budget_read(ledger, tier->name, &bill->budget) &&
          (is_free(&bill->payment) || bill_admit(ledger, tier, bill, !counted));
 }
@@ -308,7 +279,10 @@ static int bill_pay(struct ledger *ledger, const struct ledger_tier *tier, int64
 /* Returns the rate of the innermost publication of a release at a tier or outside it, which the
 ** tier owes for it; or 0. */
 static double owed_for(struct ledger *ledger, int64_t release_id, double tier_rate) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_owed, "id", release_id, tier_rate);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT max(p.rate) FROM dp_publication p JOIN dp_tier t"
+                                     " ON t.name = p.tier WHERE release_id = ? AND t.rate <= ?",
+                                     "id", release_id, tier_rate);
   return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
 }
 
@@ -319,7 +293,12 @@ static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
   struct payment paid = paid_for(ledger, release->id, tier->name);
   double owed = owed_for(ledger, release->id, tier->rate);
   double spare = owed > 0 ? total_spare(paid.rate, owed) : 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_paid_now, "is", release->id, tier->name);
+  /* What a tier was charged for a release in this period. */
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT sum(rate) FROM dp_charge c JOIN dp_budget b"
+                                     " ON b.tier = c.tier WHERE release_id = ? AND c.tier = ?"
+                                     " AND period IS period_start",
+                                     "is", release->id, tier->name);
   double now = statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
   *bill = (struct bill){{{0, 0}, 0, 0, {0, {0}}}, {{0, 0}, 0, 0, 0, 0, 0}};
   if (!(spare > RETURN_ROUNDING * owed) || !(spare <= now)) return !error_is_set(ledger->error);
@@ -394,9 +373,19 @@ struct inherited {
   char *release, *at, *period;
 };
 
+/* The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
+** charges count, with the time and id of the last charge in this period. */
+/* clang-format off */
+static const char select_inherited[] =
+  "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
+  " " PERIOD_START(TIER_PERIOD, COUNTED_AT) " AS start"
+  " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
+  " GROUP BY start, release_id ORDER BY start, release_id";
+/* clang-format on */
+
 static int inherited_read(struct ledger *ledger, const char *tier, const char *outer,
                           struct inherited **list, int *count) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_inherited, "ss", tier, outer);
+  sqlite3_stmt *row = statement_bind(ledger, select_inherited, "ss", tier, outer);
   while (statement_row(ledger, row)) {
     if (!ledger_make_room(ledger, list, *count, sizeof **list)) return 0;
     (*list)[(*count)++] = (struct inherited){
@@ -427,7 +416,13 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
 ** only (models/models.h). A new tier whose accountant does not cover it may not inherit it. */
 static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
   if (tier->accountant->covers_diffused_models) return 1;
-  sqlite3_stmt *row = statement_bind(ledger, &find_diffused_model, "s", outer);
+  /* Finds a model that a tier has paid for and that has several publications. */
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT release FROM dp_charge c JOIN dp_release r"
+                                     " ON r.id = release_id WHERE tier = ? AND r.kind = 'sgd'"
+                                     " AND (SELECT count(*) FROM dp_publication p"
+                                     " WHERE p.release_id = c.release_id) > 1 LIMIT 1",
+                                     "s", outer);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' would see model '%s' with noise on top, which %s does not cover (use the "
@@ -467,37 +462,27 @@ int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, cons
 ** that failed there. Its members can see the spent budget at any time, so they may also know the
 ** days of the charges. */
 
-static const struct statement select_days = {
-    .sql = "SELECT period, substr(at, 1, 10), rate, curve"
-           " FROM dp_charge WHERE tier = ? ORDER BY 1, 2, id"};
+/* Each charge, and whether it is the first one of its period and the last one of its day. */
+static const char select_days[] =
+    "SELECT rate, slack, delta, curve, period, day, lag(id) OVER periods IS NULL,"
+    " day IS NOT lead(day) OVER periods FROM (SELECT *, substr(at, 1, 10) AS day FROM dp_charge"
+    " WHERE tier = ?) WINDOW periods AS (PARTITION BY period ORDER BY day, id)"
+    " ORDER BY period, day, id";
 
 static int days_read(struct ledger *ledger, const struct ledger_tier *tier,
                      int (*take)(void *context, const struct ledger_spending *spending),
                      void *context) {
-  char *period = 0, *day = 0;
   struct budget spent = {0};
-  int going = 1;
-  sqlite3_stmt *row = statement_bind(ledger, &select_days, "s", tier->name);
-  while (going) {
-    int more = statement_row(ledger, row);
-    int same_period = more && strcmp(period ? period : "", column_text(ledger, row, 0)) == 0;
-    if (day && !(same_period && strcmp(day, column_text(ledger, row, 1)) == 0))
-      going = take(context,
-                   &(struct ledger_spending){tier->name, period, day, budget_used(tier, &spent)}) ||
-              ledger_fail(ledger, "out of memory");
-    if (!more || !going) break;
-    struct payment payment = {.rate = {sqlite3_column_double(row, 2), 0},
-                              .curve = curve_column(ledger, row, 3)};
-    if (!same_period) spent = (struct budget){0};
+  sqlite3_stmt *row = statement_bind(ledger, select_days, "s", tier->name);
+  while (statement_row(ledger, row)) {
+    struct payment payment = payment_read(ledger, row);
+    if (sqlite3_column_int(row, 6)) spent = (struct budget){0};
     spent = budget_after(&spent, &payment, 0);
-    sqlite3_free(period);
-    sqlite3_free(day);
-    period = column_copy(ledger, row, 0);
-    day = column_copy(ledger, row, 1);
-    going = day != 0;
+    struct ledger_spending spending = {tier->name, column_borrow(ledger, row, 4),
+                                       column_borrow(ledger, row, 5), budget_used(tier, &spent)};
+    if (sqlite3_column_int(row, 7) && !take(context, &spending))
+      ledger_fail(ledger, "out of memory");
   }
-  sqlite3_free(period);
-  sqlite3_free(day);
   return !error_is_set(ledger->error);
 }
 

@@ -1,5 +1,5 @@
-/* connection.c: the private connection to the ledger. This file owns the handle, opens the ledger's
-** file, reads the ledger's terms, and begins and ends transactions.
+/* connection.c: the handle, and the private connection to the ledger: its lock, its statements, its
+** transactions, and how these wait and notice interrupts of the host. open.c finds the file.
 **
 ** The ledger is a file of its own for two reasons. If diffuse wrote charges on the host's
 ** connection, a ROLLBACK of the host could erase a charge after the host has seen the value. If
@@ -8,10 +8,11 @@
 ** lose charges when a process forks, or when somebody copies the main file without the WAL.
 ** Tests: tests/ledger/test_files.py, tests/ledger/test_syncs.py, tests/ledger/test_locks.py,
 ** tests/ledger/test_libraries.py, tests/attacks/test_rollback.py, tests/ledger/test_crash.py,
-** tests/ledger/test_moves.py */
+** tests/ledger/test_moves.py, tests/ledger/test_concurrency.py */
 #include <assert.h>
 #include <fenv.h>
-#include <stdlib.h>
+#include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/own_connection.h"
@@ -21,6 +22,12 @@
 SQLITE_EXTENSION_INIT3
 
 #define APPLICATION_ID 1684432486
+
+/* Returns whether this process inherited the connection by fork(). It then belongs to the parent
+** (L6): if the child closed it or rolled back, it could undo an open transaction of the parent. */
+static int ledger_is_inherited(const struct ledger *ledger) {
+  return ledger->db && !process_is_same(&ledger->process);
+}
 
 /* ---- the handle ------------------------------------------------------------------------------ */
 
@@ -53,8 +60,399 @@ void ledger_free(struct ledger *ledger) {
   sqlite3_free(ledger->path);
   sqlite3_free(ledger->audience);
   sqlite3_free(ledger->grant);
-  touched_forget(ledger);
+  sqlite3_free(ledger->touched.subjects);
   sqlite3_free(ledger);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int ledger_fail(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  error_set_list(ledger->error, format, arguments);
+  va_end(arguments);
+  return 0;
+}
+
+int ledger_fail_damaged(struct ledger *ledger, const char *table) {
+  /* Advice: The file was edited, or the disk failed. [dp_verify](#what-dp_verify-says) tells
+     where. */
+  return ledger_fail(ledger, "the privacy ledger '%s' is damaged: %s (restore it from a backup)",
+                     ledger->path, table);
+}
+
+int ledger_fail_sqlite(struct ledger *ledger) {
+  int code = sqlite3_errcode(ledger->db) & 0xff;
+  const char *advice = code == SQLITE_BUSY       ? " (another connection holds it)"
+                       : code == SQLITE_READONLY ? " (make it writable)"
+                       : code == SQLITE_CORRUPT || code == SQLITE_NOTADB
+                           ? " (restore it from a backup)"
+                       : code == SQLITE_FULL ? " (free some space)"
+                                             : "";
+  return ledger_fail(ledger, "privacy ledger '%s': %s%s", ledger->path, sqlite3_errmsg(ledger->db),
+                     advice);
+}
+
+int ledger_discrepancy(struct ledger *ledger, const char *format, ...) {
+  va_list arguments;
+  if (error_is_set(ledger->error)) return 0;
+  /* A column whose text could not be read is no discrepancy. */
+  if (sqlite3_errcode(ledger->db) == SQLITE_NOMEM) return error_set_memory(ledger->error);
+  va_start(arguments, format);
+  error_set_list(ledger->error, format, arguments);
+  va_end(arguments);
+  ledger->is_discrepant = !error_is_memory(ledger->error);
+  return 0;
+}
+
+char *ledger_verdict(struct ledger *ledger) {
+  int is_discrepant = ledger->is_discrepant, is_set = error_is_set(ledger->error);
+  char *verdict = is_set == is_discrepant
+                      ? sqlite3_mprintf("%s", is_set ? error_text(ledger->error) : "ok")
+                      : 0;
+  ledger->is_discrepant = 0;
+  if (is_discrepant) error_clear(ledger->error);
+  if (!verdict) error_set_memory(ledger->error);
+  return verdict;
+}
+
+int ledger_check_name(struct ledger *ledger, const char *what, const char *name) {
+  return !name || strlen(name) <= LEDGER_MOST_NAME ||
+         ledger_fail(ledger, "%s has more than %d bytes (choose a shorter one)", what,
+                     LEDGER_MOST_NAME);
+}
+
+int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size) {
+  void *elements;
+  if (used & (used - 1)) return 1; /* `used` is no power of two, so there is room */
+  memcpy(&elements, array, sizeof elements);
+  elements = sqlite3_realloc64(elements, size * (sqlite3_uint64)(used ? 2 * used : 1));
+  if (!elements) return ledger_fail(ledger, "out of memory");
+  memcpy(array, &elements, sizeof elements);
+  return 1;
+}
+
+int same_texts(const char *a, const char *b) {
+  return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* ---- facts ----------------------------------------------------------------------------------- */
+
+struct error *ledger_error(const struct ledger *ledger) {
+  return ledger->error;
+}
+
+struct json *ledger_json(struct ledger *ledger) {
+  return &ledger->json;
+}
+
+int ledger_is_memory(const struct ledger *ledger) {
+  return strcmp(ledger->path, MEMORY_PATH) == 0;
+}
+
+const char *ledger_path(const struct ledger *ledger) {
+  return ledger->path;
+}
+
+const char *ledger_read_only(const struct ledger *ledger) {
+  return ledger->read_only;
+}
+
+int ledger_protects(const struct ledger *ledger) {
+  return ledger->protects;
+}
+
+int ledger_adjacency(const struct ledger *ledger) {
+  return ledger->adjacency;
+}
+
+void ledger_use_database(struct ledger *ledger, sqlite3 *db) {
+  ledger->host = db;
+}
+
+sqlite3 *ledger_caller(const struct ledger *ledger) {
+  return ledger->caller;
+}
+
+const char *ledger_audience(const struct ledger *ledger) {
+  return ledger->audience;
+}
+
+int ledger_guest(struct ledger *ledger, const char *tier) {
+  sqlite3_free(ledger->audience);
+  ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
+  return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
+}
+
+int ledger_use_grant(struct ledger *ledger, const char *grant) {
+  sqlite3_free(ledger->grant);
+  ledger->grant = grant ? sqlite3_mprintf("%s", grant) : 0;
+  return ledger->grant || !grant || ledger_fail(ledger, "out of memory");
+}
+
+/* ---- waiting, and interrupts of the host ----------------------------------------------------- */
+
+/* To find out whether the host is interrupted, the ledger runs a short statement on the host's
+** connection, the probe, which an interrupt or the host's progress handler ends with an error.
+** sqlite3_is_interrupted() exists only since SQLite 3.41 and does not cover progress handlers. */
+
+#define PATIENCE      10000  /* longest wait for another transaction, in milliseconds */
+#define LONG_PATIENCE 120000 /* longest wait of a charged release, in milliseconds */
+#define LOOK          20     /* milliseconds between two probes */
+
+/* One run takes some thousands of instructions, so that SQLite calls the host's progress handler.
+** If the handler is called less often than that, the instructions of several runs add up. */
+static const char probe_sql[] =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)"
+    " SELECT count(*) FROM n";
+
+int ledger_caller_interrupted(struct ledger *ledger) {
+  int64_t now = clock_milliseconds();
+  if (!ledger->looked) ledger->looked = now;
+  if (now - ledger->looked < LOOK) return 0;
+  int rc = SQLITE_OK;
+  if (!ledger->probe) rc = sqlite3_prepare_v2(ledger->caller, probe_sql, -1, &ledger->probe, 0);
+  while (ledger->probe && (rc = sqlite3_step(ledger->probe)) == SQLITE_ROW) {
+  }
+  /* `rc` holds the error. Only SQLITE_INTERRUPT is an interrupt: the host can also refuse the
+  ** probe. */
+  sqlite3_reset(ledger->probe);
+  ledger->looked = clock_milliseconds();
+  return (rc & 0xff) == SQLITE_INTERRUPT;
+}
+
+int ledger_goes_on(struct ledger *ledger) {
+  if (error_is_set(ledger->error) || !ledger->heeds_host) return !error_is_set(ledger->error);
+  return !ledger_caller_interrupted(ledger) || ledger_fail(ledger, "interrupted");
+}
+
+void ledger_caller_end(struct ledger *ledger) {
+  sqlite3_finalize(ledger->probe);
+  ledger->probe = 0;
+  ledger->looked = 0;
+}
+
+static void wait_start(struct ledger *ledger) {
+  ledger->deadline = clock_milliseconds() + (ledger->is_patient ? LONG_PATIENCE : PATIENCE);
+}
+
+/* Waits for a few milliseconds. Returns 0 if the limit is over or the host is interrupted. `calls`
+** counts the earlier calls for the same wait. */
+static int wait_moment(struct ledger *ledger, int calls) {
+  static const unsigned steps[] = {1, 1, 2, 3};
+  if (clock_milliseconds() >= ledger->deadline || !ledger_goes_on(ledger)) return 0;
+  clock_sleep(1000 * (calls < 4 ? steps[calls] : 5));
+  return 1;
+}
+
+/* ---- subjects -------------------------------------------------------------------------------- */
+
+void touched_add(struct ledger *ledger, int64_t subject) {
+  struct touched *touched = &ledger->touched;
+  /* The last few entries are enough: a subject that is in the list twice does no harm. */
+  for (int i = touched->count; i > 0 && i > touched->count - 4; i--) {
+    if (touched->subjects[i - 1] == subject) return;
+  }
+  if (ledger_make_room(ledger, &touched->subjects, touched->count, sizeof *touched->subjects))
+    touched->subjects[touched->count++] = subject;
+}
+
+static void touched_forget(struct ledger *ledger) {
+  sqlite3_free(ledger->touched.subjects);
+  ledger->touched = (struct touched){0};
+}
+
+int touched_has(const struct ledger *ledger, int64_t subject) {
+  for (int i = 0; i < ledger->touched.count; i++) {
+    if (ledger->touched.subjects[i] == subject) return 1;
+  }
+  return 0;
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static const char rollback[] = "ROLLBACK";
+
+/* Returns the slot of a statement; it is empty if the statement is not prepared. */
+static struct prepared *slot_of(struct ledger *ledger, const char *sql) {
+  size_t at = (uintptr_t)sql / 16 % STATEMENT_SLOTS;
+  for (int i = 0; i < STATEMENT_SLOTS; i++, at = (at + 1) % STATEMENT_SLOTS) {
+    struct prepared *slot = &ledger->statements[at];
+    if (!slot->sql || slot->sql == sql) return slot;
+  }
+  assert(0 && "there are fewer statements than slots");
+  return 0;
+}
+
+static void statements_finalize(struct ledger *ledger) {
+  for (int i = 0; i < STATEMENT_SLOTS; i++) {
+    sqlite3_finalize(ledger->statements[i].prepared);
+    ledger->statements[i] = (struct prepared){0, 0};
+  }
+}
+
+/* Prepares or resets a statement. Fails if it must not run now. */
+static sqlite3_stmt *ready(struct ledger *ledger, enum change changes, const char *sql) {
+  if (error_is_set(ledger->error)) return 0;
+  struct prepared *slot = slot_of(ledger, sql);
+  if (!slot->sql) {
+    if (sqlite3_prepare_v3(ledger->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &slot->prepared, 0) !=
+        SQLITE_OK)
+      ledger_fail_sqlite(ledger);
+    if (slot->prepared) slot->sql = sql;
+    assert(!slot->prepared || changes || sqlite3_stmt_readonly(slot->prepared));
+  }
+  int writes = changes > CHANGES_TRANSACTION;
+  if (writes && ledger->writes_refused) /* L7 */
+    ledger_fail(ledger,
+                "this connection cannot write its database (%s), so it reads what has been "
+                "published and charges, creates or discards nothing (use a connection that "
+                "can write)",
+                ledger->read_only);
+  /* SQLite may have ended the transaction after an error. A write would be permanent at once. */
+  if (writes && sqlite3_get_autocommit(ledger->db))
+    ledger_fail(ledger, "the transaction on the privacy ledger was lost (try again)");
+  if (error_is_set(ledger->error)) return 0;
+  /* sqlite3_reset() returns the error of the last step, which the code has handled already. */
+  sqlite3_reset(slot->prepared);
+  if (sqlite3_clear_bindings(slot->prepared) == SQLITE_OK) return slot->prepared;
+  ledger_fail_sqlite(ledger);
+  return 0;
+}
+
+/* Binds a statement, and records what it is about to change. */
+static sqlite3_stmt *bind(struct ledger *ledger, enum change changes, const char *sql,
+                          const char *types, va_list arguments) {
+  sqlite3_stmt *prepared = ready(ledger, changes, sql);
+  int64_t first = 0;
+  int rc = SQLITE_OK;
+  for (int i = 1; prepared && types[i - 1] && rc == SQLITE_OK; i++) {
+    switch (types[i - 1]) {
+    case 's':
+      rc = sqlite3_bind_text(prepared, i, va_arg(arguments, const char *), -1, SQLITE_TRANSIENT);
+      break;
+    case 'd': rc = sqlite3_bind_double(prepared, i, va_arg(arguments, double)); break;
+    case 'b': {
+      struct bytes bytes = va_arg(arguments, struct bytes);
+      rc = sqlite3_bind_blob(prepared, i, bytes.at, bytes.size, SQLITE_TRANSIENT);
+      break;
+    }
+    default: {
+      int64_t number = va_arg(arguments, int64_t);
+      if (i == 1) first = number;
+      if (number || types[i - 1] == 'i') rc = sqlite3_bind_int64(prepared, i, number);
+      break;
+    }
+    }
+  }
+  if (!prepared) return 0;
+  if (rc != SQLITE_OK) ledger_fail_sqlite(ledger);
+  if (changes == CHANGES_RELEASE) touched_add(ledger, first);
+  if (changes == CHANGES_TERMS) {
+    touched_add(ledger, SEAL_TERMS);
+    touched_add(ledger, SEAL_ORDERS);
+  }
+  if (changes == CHANGES_BUDGET) ledger->touched.books = 1;
+  return error_is_set(ledger->error) ? 0 : prepared;
+}
+
+sqlite3_stmt *statement_bind(struct ledger *ledger, const char *sql, const char *types, ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *prepared = bind(ledger, CHANGES_NOTHING, sql, types, arguments);
+  va_end(arguments);
+  return prepared;
+}
+
+int statement_row(struct ledger *ledger, sqlite3_stmt *prepared) {
+  if (!prepared || !ledger_goes_on(ledger)) return 0;
+  int rc = sqlite3_step(prepared);
+  if (rc == SQLITE_ROW) return 1;
+  if (rc != SQLITE_DONE) ledger_fail_sqlite(ledger);
+  sqlite3_reset(prepared); /* an error is already recorded */
+  return 0;
+}
+
+int statement_run(struct ledger *ledger, enum change changes, const char *sql, const char *types,
+                  ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *prepared = bind(ledger, changes, sql, types, arguments);
+  va_end(arguments);
+  while (statement_row(ledger, prepared)) {
+  }
+  return !error_is_set(ledger->error);
+}
+
+int64_t statement_integer(struct ledger *ledger, const char *sql, const char *types, ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *row = bind(ledger, CHANGES_NOTHING, sql, types, arguments);
+  va_end(arguments);
+  int64_t number = statement_row(ledger, row) ? sqlite3_column_int64(row, 0) : 0;
+  sqlite3_reset(row);
+  return number;
+}
+
+char *statement_text(struct ledger *ledger, const char *sql, const char *types, ...) {
+  va_list arguments;
+  va_start(arguments, types);
+  sqlite3_stmt *row = bind(ledger, CHANGES_NOTHING, sql, types, arguments);
+  va_end(arguments);
+  char *text = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
+  sqlite3_reset(row);
+  return text;
+}
+
+int statement_discrepancy(struct ledger *ledger, const char *sql) {
+  sqlite3_stmt *row = statement_bind(ledger, sql, "");
+  if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
+  return ledger_discrepancy(ledger, "%s: '%s' %s", column_text(ledger, row, 0),
+                            column_text(ledger, row, 1), column_text(ledger, row, 2));
+}
+
+/* ---- one column ------------------------------------------------------------------------------ */
+
+const char *column_borrow(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL) return 0;
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  if (!text) ledger_fail(ledger, "out of memory");
+  return text;
+}
+
+char *column_copy(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = column_borrow(ledger, statement, column);
+  char *copy = text ? sqlite3_mprintf("%s", text) : 0;
+  if (text && !copy) ledger_fail(ledger, "out of memory");
+  return copy;
+}
+
+const char *column_text(struct ledger *ledger, sqlite3_stmt *statement, int column) {
+  const char *text = column_borrow(ledger, statement, column);
+  return text ? text : "";
+}
+
+struct bytes column_bytes(sqlite3_stmt *statement, int column) {
+  const void *bytes = sqlite3_column_blob(statement, column);
+  if (!bytes && sqlite3_column_type(statement, column) != SQLITE_NULL) bytes = ""; /* 0 bytes */
+  return (struct bytes){bytes, sqlite3_column_bytes(statement, column)};
+}
+
+double column_number(sqlite3_stmt *row, int column) {
+  int is_null = sqlite3_column_type(row, column) == SQLITE_NULL;
+  return is_null ? (double)NAN : sqlite3_column_double(row, column);
+}
+
+/* ---- the end of a transaction ---------------------------------------------------------------- */
+
+void statements_end(struct ledger *ledger) {
+  if (!ledger->db || ledger_is_inherited(ledger)) return;
+  for (int i = 0; i < STATEMENT_SLOTS; i++) sqlite3_reset(ledger->statements[i].prepared);
+  if (sqlite3_get_autocommit(ledger->db)) return;
+  sqlite3_stmt *prepared = slot_of(ledger, rollback)->prepared;
+  /* An error of the rollback does not matter, because the first error is already set. */
+  sqlite3_step(prepared);
+  sqlite3_reset(prepared);
 }
 
 /* ---- the lock, in addition to the locks of SQLite -------------------------------------------- */
@@ -124,40 +522,34 @@ void lock_drop(struct ledger *ledger) {
   ledger->lock_name = 0;
 }
 
-/* ---- pragmas --------------------------------------------------------------------------------- */
-
-/* Runs a pragma and stores the value that it shows, or "". */
-static int pragma(struct ledger *ledger, const char *sql, char value[16]) {
-  sqlite3_stmt *statement = 0;
-  *value = 0;
-  if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, 0) == SQLITE_OK &&
-      sqlite3_step(statement) == SQLITE_ROW)
-    sqlite3_snprintf(16, value, "%s", sqlite3_column_text(statement, 0));
-  return sqlite3_finalize(statement) == SQLITE_OK || ledger_fail_sqlite(ledger);
-}
-
 int connection_is_ledger(struct ledger *ledger) {
-  char id[16];
-  return pragma(ledger, "PRAGMA application_id", id) && strtol(id, 0, 10) == APPLICATION_ID;
+  return statement_integer(ledger, "PRAGMA application_id", "") == APPLICATION_ID;
 }
 
-int connection_format(struct ledger *ledger) {
-  char format[16];
-  return pragma(ledger, "PRAGMA user_version", format) ? (int)strtol(format, 0, 10) : -1;
+/* Returns the journal mode, of which `pragma` asks, or which it sets. */
+static char *journal_mode(struct ledger *ledger, const char *pragma) {
+  char *mode = 0;
+  sqlite3_stmt *row = 0;
+  if (sqlite3_prepare_v2(ledger->db, pragma, -1, &row, 0) == SQLITE_OK &&
+      sqlite3_step(row) == SQLITE_ROW)
+    mode = column_copy(ledger, row, 0);
+  if (sqlite3_finalize(row) != SQLITE_OK) ledger_fail_sqlite(ledger);
+  return mode;
 }
 
 int connection_set_journal(struct ledger *ledger) {
-  char mode[16];
-  if (!pragma(ledger, "PRAGMA journal_mode", mode)) return 0;
-  if ((strcmp(mode, "wal") != 0 || !ledger->read_only) &&
-      !pragma(ledger, "PRAGMA journal_mode = TRUNCATE", mode))
-    return 0;
-  return strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") == 0 ||
-         ledger_fail(ledger,
-                     "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
-                     "other connections and try again%s)",
-                     ledger->path, mode,
-                     ledger->read_only ? ", where the database can be written" : "");
+  char *mode = journal_mode(ledger, "PRAGMA journal_mode");
+  if (mode && (strcmp(mode, "wal") != 0 || !ledger->read_only)) {
+    sqlite3_free(mode);
+    mode = journal_mode(ledger, "PRAGMA journal_mode = TRUNCATE");
+  }
+  if (mode && strcmp(mode, ledger_is_memory(ledger) ? "memory" : "truncate") != 0)
+    ledger_fail(ledger,
+                "the privacy ledger '%s' is in journal mode '%s', not truncate (close "
+                "other connections and try again%s)",
+                ledger->path, mode, ledger->read_only ? ", where the database can be written" : "");
+  sqlite3_free(mode);
+  return !error_is_set(ledger->error);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -185,13 +577,6 @@ static int is_foreign(struct ledger *ledger) {
 
 int ledger_version(const struct ledger *ledger, uint32_t *version) {
   return ledger->db && !ledger_is_inherited(ledger) && read_header(ledger, 24, version);
-}
-
-static void use_copy(struct ledger *ledger, sqlite3 *copy) {
-  ledger->file = ledger->db;
-  ledger->db = copy;
-  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
-  memset(ledger->statements, 0, sizeof ledger->statements);
 }
 
 static void end_copy(struct ledger *ledger) {
@@ -249,7 +634,7 @@ int connection_open(struct ledger *ledger) {
     return 0;
   }
   sqlite3_busy_handler(ledger->db, wait_for_others, ledger);
-  return views_register(ledger, ledger->db) && (is_foreign(ledger) || lock_take(ledger, 0));
+  return is_foreign(ledger) || lock_take(ledger, 0);
 }
 
 int connection_start(struct ledger *ledger) {
@@ -262,8 +647,9 @@ int connection_start(struct ledger *ledger) {
       "PRAGMA auto_vacuum = NONE; PRAGMA max_page_count = 2147483646; PRAGMA mmap_size = 0;"
       "PRAGMA synchronous = FULL; PRAGMA cache_spill = ON; PRAGMA fullfsync = ON;"
       "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON";
-  return sqlite3_exec(ledger->db, pragmas, 0, 0, 0) == SQLITE_OK ? statements_prepare(ledger)
-                                                                 : ledger_fail_sqlite(ledger);
+  return sqlite3_exec(ledger->db, pragmas, 0, 0, 0) == SQLITE_OK
+             ? statement_bind(ledger, rollback, "") != 0
+             : ledger_fail_sqlite(ledger);
 }
 
 int connection_check(struct ledger *ledger) {
@@ -288,68 +674,47 @@ const char *const adjacency_name[3] = {"add-remove", "add-remove", "replace"};
 /* Returns the index (1 or 2) of the name that a column holds, or 0 after reporting damage. */
 static int column_choice(struct ledger *ledger, sqlite3_stmt *row, int column,
                          const char *const names[3]) {
-  char *text = column_copy(ledger, row, column);
-  int choice = !text ? 0 : strcmp(text, names[1]) == 0 ? 1 : strcmp(text, names[2]) == 0 ? 2 : 0;
-  sqlite3_free(text);
-  if (!choice) ledger_fail_damaged(ledger, "dp_ledger");
-  return choice;
-}
-
-static const struct statement select_terms = {.sql =
-                                                  "SELECT id, protects, adjacency FROM dp_ledger"};
-static const struct statement select_unit = {.sql = "SELECT unit FROM dp_ledger"};
-
-struct terms {
-  char *id;
-  int protects, adjacency;
-};
-
-/* Reads the row of dp_ledger. Returns 0 without a row, or on failure. The caller frees the id. */
-static int terms_read(struct ledger *ledger, struct terms *terms) {
-  *terms = (struct terms){0};
-  sqlite3_stmt *row = statement_bind(ledger, &select_terms, "");
-  if (!statement_row(ledger, row)) return 0;
-  terms->id = column_copy(ledger, row, 0);
-  terms->protects = column_choice(ledger, row, 1, protects_name);
-  terms->adjacency = column_choice(ledger, row, 2, adjacency_name);
-  sqlite3_reset(row);
-  if (terms->id && !error_is_set(ledger->error)) return 1;
-  sqlite3_free(terms->id);
-  terms->id = 0;
-  return 0;
+  const char *text = column_text(ledger, row, column);
+  for (int i = 1; i < 3; i++)
+    if (strcmp(text, names[i]) == 0) return i;
+  return ledger_fail_damaged(ledger, "dp_ledger");
 }
 
 int connection_read_terms(struct ledger *ledger) {
-  struct terms terms;
-  if (!terms_read(ledger, &terms))
-    return ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
-                       ledger->path);
+  sqlite3_stmt *row = statement_bind(ledger, "SELECT id, protects, adjacency FROM dp_ledger", "");
   sqlite3_free(ledger->id);
-  ledger->id = terms.id;
-  ledger->protects = terms.protects;
-  ledger->adjacency = terms.adjacency;
-  return 1;
+  ledger->id = 0;
+  if (statement_row(ledger, row)) {
+    ledger->id = column_copy(ledger, row, 0);
+    ledger->protects = column_choice(ledger, row, 1, protects_name);
+    ledger->adjacency = column_choice(ledger, row, 2, adjacency_name);
+  }
+  sqlite3_reset(row);
+  return (ledger->id && !error_is_set(ledger->error)) ||
+         ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
+                     ledger->path);
 }
 
 /* Checks that nobody has overwritten the open file with another ledger or set another journal mode.
 ** While a ledger is being created, there is nothing to compare. */
 static int check_terms(struct ledger *ledger) {
   if (!ledger->id) return 1;
-  struct terms now = {0};
   const char *journal = ledger->file || ledger_is_memory(ledger) ? "memory" : "truncate";
-  int same = connection_format(ledger) == LEDGER_FORMAT && terms_read(ledger, &now) &&
-             strcmp(now.id, ledger->id) == 0 && now.protects == ledger->protects &&
-             now.adjacency == ledger->adjacency;
-  char mode[16];
-  same = same && pragma(ledger, "PRAGMA journal_mode", mode) && strcmp(mode, journal) == 0;
-  sqlite3_free(now.id);
+  int same =
+      statement_integer(ledger, "PRAGMA user_version", "") == LEDGER_FORMAT &&
+      statement_integer(
+          ledger, "SELECT 1 FROM dp_ledger WHERE id = ? AND protects = ? AND adjacency = ?", "sss",
+          ledger->id, protects_name[ledger->protects], adjacency_name[ledger->adjacency]);
+  char *mode = same ? journal_mode(ledger, "PRAGMA journal_mode") : 0;
+  same = mode && strcmp(mode, journal) == 0;
+  sqlite3_free(mode);
   return same ||
          ledger_fail(ledger, "the privacy ledger '%s' was replaced while it was open (reconnect)",
                      ledger->path);
 }
 
 char *ledger_unit(struct ledger *ledger) {
-  return statement_text(ledger, statement_bind(ledger, &select_unit, ""));
+  return statement_text(ledger, "SELECT unit FROM dp_ledger", "");
 }
 
 /* ---- transactions ---------------------------------------------------------------------------- */
@@ -358,14 +723,7 @@ char *ledger_unit(struct ledger *ledger) {
 ** copy of the ledger in memory, which is lost at its end, so that other connections can write the
 ** ledger. */
 
-#define PAGES 1000  /* pages to copy between two checks for an interrupt */
 #define STEPS 10000 /* instructions of SQLite between two checks for an interrupt */
-
-static const struct statement select_now = {.sql = "SELECT " STATEMENT_NOW};
-static const struct statement begin_write = {.sql = "BEGIN IMMEDIATE",
-                                             .changes = CHANGES_TRANSACTION};
-static const struct statement begin_read = {.sql = "BEGIN", .changes = CHANGES_TRANSACTION};
-static const struct statement commit = {.sql = "COMMIT", .changes = CHANGES_TRANSACTION};
 
 /* Sets the rounding mode to nearest, whatever the host uses: the code that rounds totals up relies
 ** on it, and dp_verify() compares totals to the last bit. */
@@ -396,7 +754,7 @@ static int set_trial(struct ledger *ledger, int trial) {
 
 /* Outside the years 0 to 9999 the ledger could not tell which of two days is later. */
 static int check_clock(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_now, "");
+  sqlite3_stmt *row = statement_bind(ledger, "SELECT " STATEMENT_NOW, "");
   if (!statement_row(ledger, row)) return 0;
   const char *now = column_text(ledger, row, 0);
   int is_known = strlen(now) == 24 && now[0] != '-';
@@ -406,8 +764,7 @@ static int check_clock(struct ledger *ledger) {
 
 /* On failure the function rolls back, because a BEGIN that fails for lack of memory can leave a
 ** transaction open. */
-static int begin_with(struct ledger *ledger, const struct statement *begin, int refuse_writes,
-                      int trial) {
+static int begin_with(struct ledger *ledger, int writes, int refuse_writes, int trial) {
   touched_forget(ledger);
   round_to_nearest(ledger);
   ledger->writes_refused = refuse_writes;
@@ -415,9 +772,9 @@ static int begin_with(struct ledger *ledger, const struct statement *begin, int 
   ** file. */
   if (!error_is_set(ledger->error) && ledger->db && !ledger_is_memory(ledger))
     sqlite3_db_release_memory(ledger->db);
-  if (lock_take(ledger, begin == &begin_write) && set_trial(ledger, trial) &&
-      statement_run(ledger, begin, "") && check_terms(ledger) &&
-      (begin == &begin_read || check_clock(ledger)))
+  if (lock_take(ledger, writes) && set_trial(ledger, trial) &&
+      statement_run(ledger, CHANGES_TRANSACTION, writes ? "BEGIN IMMEDIATE" : "BEGIN", "") &&
+      check_terms(ledger) && (!writes || check_clock(ledger)))
     return 1;
   ledger_rollback(ledger);
   return 0;
@@ -425,39 +782,44 @@ static int begin_with(struct ledger *ledger, const struct statement *begin, int 
 
 int ledger_begin(struct ledger *ledger) {
   /* A guarded connection with a grant may spend the grant (L7). */
-  if (ledger->read_only && !ledger->grant) return begin_with(ledger, &begin_read, 1, 0);
-  return begin_with(ledger, &begin_write, 0, 0);
+  int may_write = !ledger->read_only || ledger->grant;
+  return begin_with(ledger, may_write, !may_write, 0);
 }
 
 int ledger_begin_reading(struct ledger *ledger) {
-  return begin_with(ledger, &begin_read, 0, 0);
+  return begin_with(ledger, 0, 0, 0);
 }
 
 int ledger_begin_trial(struct ledger *ledger) {
-  return begin_with(ledger, &begin_write, 0, 1);
+  return begin_with(ledger, 1, 0, 1);
 }
 
 int ledger_begin_ending(struct ledger *ledger) {
-  return begin_with(ledger, &begin_write, 0, 0);
+  return begin_with(ledger, 1, 0, 0);
 }
 
 /* ---- the end of a release -------------------------------------------------------------------- */
 
-int ledger_resume(struct ledger *ledger) {
+/* Clears the error, and sets how the transactions wait. Returns 0 after a fork(). */
+int ledger_wake(struct ledger *ledger, int heeds_host, int is_patient) {
   error_clear(ledger->error);
-  interrupt_heed(ledger, 0, 0);
-  ledger_rollback(ledger);
+  ledger->heeds_host = heeds_host;
+  ledger->is_patient = is_patient;
+  ledger_rollback(ledger); /* a transaction may be open since memory ran out */
+  return !ledger_is_inherited(ledger) || connection_check(ledger);
+}
+
+int ledger_resume(struct ledger *ledger) {
+  if (!ledger_wake(ledger, 0, 0)) return 0;
   if (!ledger->db) return ledger_fail(ledger, "the privacy ledger was closed meanwhile");
   return connection_check(ledger);
 }
 
 int ledger_resume_patiently(struct ledger *ledger) {
   int resumed = ledger_resume(ledger);
-  interrupt_heed(ledger, 1, 1);
+  ledger->heeds_host = ledger->is_patient = 1;
   return resumed;
 }
-
-/* ---- a copy in memory ------------------------------------------------------------------------ */
 
 static int is_interrupted(void *ledger) {
   return !ledger_goes_on(ledger);
@@ -473,48 +835,15 @@ void ledger_watch(struct ledger *ledger, sqlite3 *db) {
 #endif
 }
 
-int ledger_begin_copy(struct ledger *ledger) {
-  sqlite3 *copy = 0;
-  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
-  if (!ledger_begin_reading(ledger)) return 0;
-  if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
-    ledger_fail(ledger, "out of memory");
-  if (!error_is_set(ledger->error) && views_register(ledger, copy)) {
-    sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
-    int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
-    while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
-    sqlite3_backup_finish(backup);
-    if (rc != SQLITE_DONE)
-      ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
-                  sqlite3_errstr(rc));
-  }
-  ledger_rollback(ledger);
-  if (error_is_set(ledger->error)) {
-    sqlite3_close(copy);
-    return 0;
-  }
-  use_copy(ledger, copy);
-  ledger->overdrawn = 0;
-  ledger_watch(ledger, copy);
-  return ledger_begin_trial(ledger);
-}
-
 int ledger_overdrawn(const struct ledger *ledger) {
   return ledger->overdrawn;
 }
 
 int ledger_begin_computing(struct ledger *ledger) {
   round_to_nearest(ledger);
-  interrupt_heed(ledger, 1, 0);
+  ledger->heeds_host = 1;
+  ledger->is_patient = 0;
   return !error_is_set(ledger->error);
-}
-
-int ledger_commit(struct ledger *ledger) {
-  assert(ledger->unsynced != 1); /* a trial is never committed */
-  if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
-  int done = statement_run(ledger, &commit, "");
-  ledger_rollback(ledger);
-  return done;
 }
 
 void ledger_rollback(struct ledger *ledger) {

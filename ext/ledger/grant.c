@@ -2,8 +2,8 @@
 **
 ** A grant at tier T reserves amounts at T, at every tier inside T, and at outer tiers if its
 ** answers are published there. An amount has three limits: on the accountant's `total`
-** (accountant.h), on the delta for private keys, and on the lattice slack. Each charge is paid by
-** the owner or by one grant (dp_charge.grant_name).
+** (struct accountant), on the delta for private keys, and on the lattice slack. Each charge is paid
+** by the owner or by one grant (dp_charge.grant_name).
 **
 ** Why every filter stays valid. For one tier, let S be the total of all charges, let G(g) be the
 ** total of the charges that grant g paid, and let R(g) be the amount that grant g has reserved. The
@@ -45,7 +45,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -55,25 +54,6 @@ SQLITE_EXTENSION_INIT3
 #define RESERVE_COLUMNS                                                                            \
   "grant_name, reserved, reserved_delta, reserved_slack, spent, spent_high, spent_low,"            \
   " spent_slack, spent_delta, spent_curve, charges"
-/* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
-static const struct statement select_reserves = {
-    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR"
-           " (SELECT t.rate FROM dp_grant g JOIN dp_tier t ON t.name = g.tier"
-           " WHERE g.name = grant_name) <= ?2) ORDER BY grant_name"};
-static const struct statement select_reserve = {
-    .sql = "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE grant_name = ? AND tier = ?"};
-static const struct statement find_missing_reserve = {
-    .sql =
-        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
-        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1"};
-static const struct statement insert_reserve = {
-    .sql = "INSERT INTO dp_reserve VALUES (?, ?, ?, 0, ?, 0, 0, ?, 0, 0, 0, 0)",
-    .changes = CHANGES_BUDGET};
-static const struct statement update_reserve = {
-    .sql = "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low = ?5,"
-           " spent_slack = ?6, spent_delta = ?7, spent_curve = ?8, charges = ?9"
-           " WHERE grant_name = ?1 AND tier = ?2",
-    .changes = CHANGES_BUDGET};
 
 /* Amounts of a tier's budget, such as the unspent amounts of all grants. */
 struct held {
@@ -143,10 +123,16 @@ static double below(double limit, double held) {
   return left > 0 ? nextafter(left, 0) : 0;
 }
 
+/* If ?2 is not NULL, leaves out the grants whose own tier has a rate above ?2. */
+static const char select_reserves[] =
+    "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE tier = ?1 AND (?2 IS NULL OR"
+    " (SELECT t.rate FROM dp_grant g JOIN dp_tier t ON t.name = g.tier"
+    " WHERE g.name = grant_name) <= ?2) ORDER BY grant_name";
+
 int reserves_room(struct ledger *ledger, const struct ledger_tier *tier,
                   const struct ledger_tier *own, struct ledger_tier *room) {
   sqlite3_stmt *row =
-      statement_bind(ledger, &select_reserves, "sd", tier->name, own ? own->rate : (double)NAN);
+      statement_bind(ledger, select_reserves, "sd", tier->name, own ? own->rate : (double)NAN);
   struct held held = {0, 0, 0};
   int any = 0;
   *room = *tier;
@@ -177,7 +163,9 @@ static int fail_used_up(struct ledger *ledger) {
 
 int reserve_read(struct ledger *ledger, const struct ledger_tier *tier, struct ledger_tier *room,
                  struct budget *spent) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_reserve, "ss", ledger->grant, tier->name);
+  sqlite3_stmt *row = statement_bind(
+      ledger, "SELECT " RESERVE_COLUMNS " FROM dp_reserve WHERE grant_name = ? AND tier = ?", "ss",
+      ledger->grant, tier->name);
   if (!statement_row(ledger, row)) return 0;
   struct reserve stored = reserve_of(ledger, row);
   *room = limited(tier, &stored.held);
@@ -203,9 +191,12 @@ int reserve_pay(struct ledger *ledger, const struct ledger_tier *tier,
     ledger->overdrawn = 1; /* a plan says what the release would be, and that it does not fit */
   }
   struct total total = tier->accountant->total(tier, &spent);
-  return statement_run(ledger, &update_reserve, "ssddddddi", ledger->grant, tier->name,
-                       total_up(total), spent.rate.high, spent.rate.low, spent.slack, spent.delta,
-                       spent.curve, spent.releases);
+  return statement_run(ledger, CHANGES_BUDGET,
+                       "UPDATE dp_reserve SET spent = ?3, spent_high = ?4, spent_low"
+                       " = ?5, spent_slack = ?6, spent_delta = ?7, spent_curve = ?8,"
+                       " charges = ?9 WHERE grant_name = ?1 AND tier = ?2",
+                       "ssddddddi", ledger->grant, tier->name, total_up(total), spent.rate.high,
+                       spent.rate.low, spent.slack, spent.delta, spent.curve, spent.releases);
 }
 
 /* Computes the largest amounts that a new grant may reserve at a tier: what remains beside the
@@ -236,8 +227,9 @@ static struct held reserve_carried(const struct held *amount, const struct ledge
 /* Stores the amounts that a new grant reserves at a tier. */
 static int reserve_insert(struct ledger *ledger, const char *grant, const struct ledger_tier *tier,
                           const struct held *amount) {
-  return statement_run(ledger, &insert_reserve, "ssddd", grant, tier->name, amount->total,
-                       amount->delta, amount->slack);
+  return statement_run(ledger, CHANGES_BUDGET,
+                       "INSERT INTO dp_reserve VALUES (?, ?, ?, 0, ?, 0, 0, ?, 0, 0, 0, 0)",
+                       "ssddd", grant, tier->name, amount->total, amount->delta, amount->slack);
 }
 
 int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
@@ -246,8 +238,11 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
   struct budget budget;
   int any = 0;
   for (;;) { /* one grant in each round, because the statement that inserts would change the list */
-    sqlite3_stmt *row =
-        statement_bind(ledger, &find_missing_reserve, "ss", tier->name, outer->name);
+    sqlite3_stmt *row = statement_bind(
+        ledger,
+        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
+        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1",
+        "ss", tier->name, outer->name);
     if (!statement_row(ledger, row)) break;
     struct reserve stored = reserve_of(ledger, row);
     struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
@@ -264,9 +259,6 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
 }
 
 /* ---- what is left ---------------------------------------------------------------------------- */
-
-static const struct statement update_left = {
-    .sql = "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1", .changes = CHANGES_BUDGET};
 
 int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, int at) {
   double least = 0x1p52;
@@ -285,7 +277,8 @@ int64_t releases_left(struct ledger *ledger, const struct ledger_tier *tiers, in
 
 int budgets_left(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
   for (int at = 0; at < count && !error_is_set(ledger->error); at++)
-    statement_run(ledger, &update_left, "si", tiers[at].name, releases_left(ledger, tiers, at));
+    statement_run(ledger, CHANGES_BUDGET, "UPDATE dp_budget SET releases_left = ?2 WHERE tier = ?1",
+                  "si", tiers[at].name, releases_left(ledger, tiers, at));
   return !error_is_set(ledger->error);
 }
 
@@ -312,15 +305,6 @@ int ledger_read_periods(struct ledger *ledger) {
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
-static const struct statement select_grant = {
-    .sql = "SELECT name, tier, share, questions, diffuse, pad_ms, seconds, steps, bytes"
-           " FROM dp_grant WHERE name = ?"};
-static const struct statement insert_grant = {
-    .sql = "INSERT INTO dp_grant VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
-    .changes = CHANGES_TERMS};
-static const struct statement find_name_of_grant = {
-    .sql = "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) + 1) = ?1 || '/'"
-           " LIMIT 1"};
 void ledger_grant_clear(struct ledger_grant *grant) {
   sqlite3_free(grant->name);
   sqlite3_free(grant->tier);
@@ -330,7 +314,10 @@ void ledger_grant_clear(struct ledger_grant *grant) {
 
 static int grant_read(struct ledger *ledger, const char *name, struct ledger_grant *grant) {
   memset(grant, 0, sizeof *grant);
-  sqlite3_stmt *row = statement_bind(ledger, &select_grant, "s", name);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT name, tier, share, questions, diffuse, pad_ms,"
+                                     " seconds, steps, bytes FROM dp_grant WHERE name = ?",
+                                     "s", name);
   if (!statement_row(ledger, row)) return 0;
   *grant = (struct ledger_grant){.name = column_copy(ledger, row, 0),
                                  .tier = column_copy(ledger, row, 1),
@@ -372,7 +359,10 @@ static int check_name(struct ledger *ledger, const char *name) {
   size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
   if (name[length] || length < 1 || length > 64)
     return ledger_fail(ledger, "name must have 1 to 64 letters, digits, '.', '_' or '-'");
-  return !statement_integer(ledger, statement_bind(ledger, &find_name_of_grant, "s", name)) ||
+  return !statement_integer(ledger,
+                            "SELECT 1 FROM dp_release WHERE substr(name, 1, length(?1) +"
+                            " 1) = ?1 || '/' LIMIT 1",
+                            "s", name) ||
          ledger_fail(ledger,
                      "a release has a name that begins with '%s/', as those of this "
                      "grant would (choose another name)",
@@ -463,7 +453,9 @@ int ledger_grant_create(struct ledger *ledger, struct ledger_grant *grant,
     if (outermost >= 0 && is_new(ledger, grant) && check_name(ledger, grant->name) &&
         periods_enter(ledger, tiers[outermost].rate, &entered) &&
         reserve_all(ledger, grant, tiers, at, outermost) &&
-        statement_run(ledger, &insert_grant, "ssdnsiddd", grant->name, grant->tier, grant->share,
+        statement_run(ledger, CHANGES_TERMS,
+                      "INSERT INTO dp_grant VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+                      "ssdnsiddd", grant->name, grant->tier, grant->share,
                       (int64_t)grant->questions, grant->diffuse, (int64_t)grant->pad_ms,
                       grant->seconds, grant->steps, grant->bytes))
       budgets_left(ledger, tiers, count);
@@ -488,32 +480,15 @@ int grant_owns_name(struct ledger *ledger, const char *name) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static const struct statement select_charges_of_grant = {
-    .sql = "SELECT rate, slack, delta, curve FROM dp_charge"
-           " WHERE grant_name = ? AND tier = ? ORDER BY id"};
-/* Finds grants, reserved amounts and charges that contradict each other. */
-static const struct statement find_unfit_grant = {
-    .sql =
-        "SELECT *, 'does not fit the grants' FROM"
-        " (SELECT 'dp_charge', release FROM dp_charge c WHERE grant_name IS NOT NULL AND"
-        " (substr(release, 1, length(grant_name) + 1) <> grant_name || '/' OR NOT EXISTS"
-        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
-        " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve WHERE grant_name NOT IN"
-        " (SELECT name FROM dp_grant) OR tier NOT IN"
-        " (SELECT name FROM dp_tier)"
-        " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE NOT EXISTS"
-        " (SELECT 1 FROM dp_reserve r WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1"};
-
 static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
                          const struct reserve *reserve) {
   struct budget spent = {0};
-  sqlite3_stmt *charge =
-      statement_bind(ledger, &select_charges_of_grant, "ss", reserve->grant_name, tier->name);
+  sqlite3_stmt *charge = statement_bind(ledger,
+                                        "SELECT rate, slack, delta, curve FROM dp_charge"
+                                        " WHERE grant_name = ? AND tier = ? ORDER BY id",
+                                        "ss", reserve->grant_name, tier->name);
   while (statement_row(ledger, charge)) {
-    struct payment payment = {.rate = {sqlite3_column_double(charge, 0), 0},
-                              .slack = sqlite3_column_double(charge, 1),
-                              .delta = sqlite3_column_double(charge, 2),
-                              .curve = curve_column(ledger, charge, 3)};
+    struct payment payment = payment_read(ledger, charge);
     payment = paid_by_grant(tier, &payment);
     spent = budget_after(&spent, &payment, payment.rate.high >= 0);
   }
@@ -533,13 +508,28 @@ static int check_reserve(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* Recomputes the amounts that the grants have spent at a tier. */
 static int check_reserves(struct ledger *ledger, const struct ledger_tier *tier) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_reserves, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger, select_reserves, "s", tier->name);
   while (statement_row(ledger, row)) {
     struct reserve stored = reserve_of(ledger, row);
     check_reserve(ledger, tier, &stored);
   }
   return !error_is_set(ledger->error);
 }
+
+/* Finds grants, reserved amounts and charges that contradict each other. */
+static const char find_unfit_grant[] =
+    "SELECT *, 'does not fit the grants'"
+    " FROM (SELECT 'dp_charge', release FROM dp_charge c"
+    " WHERE grant_name IS NOT NULL"
+    " AND (substr(release, 1, length(grant_name) + 1) <>"
+    " grant_name || '/' OR NOT EXISTS (SELECT 1 FROM dp_reserve r"
+    " WHERE r.grant_name = c.grant_name AND r.tier = c.tier))"
+    " UNION ALL SELECT 'dp_reserve', grant_name FROM dp_reserve"
+    " WHERE grant_name NOT IN (SELECT name FROM dp_grant)"
+    " OR tier NOT IN (SELECT name FROM dp_tier)"
+    " UNION ALL SELECT 'dp_grant', name FROM dp_grant g WHERE"
+    " NOT EXISTS (SELECT 1 FROM dp_reserve r"
+    " WHERE r.grant_name = g.name AND r.tier = g.tier)) LIMIT 1";
 
 int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int count) {
   for (int i = 0; i < count; i++) {
@@ -551,5 +541,5 @@ int grants_verify(struct ledger *ledger, const struct ledger_tier *tiers, int co
       ledger_discrepancy(ledger, "dp_reserve: the grants at tier '%s' exceed its budget",
                          tiers[i].name);
   }
-  return statement_discrepancy(ledger, &find_unfit_grant);
+  return statement_discrepancy(ledger, find_unfit_grant);
 }

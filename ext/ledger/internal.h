@@ -14,20 +14,19 @@
 #define LEDGER_MOST_NAME 255                /* the most bytes of a name or label */
 #define LEDGER_MOST_ROWS ((int64_t)1 << 52) /* the most charges, seals or releases */
 
-/* ---- the handle (handle.c) ------------------------------------------------------------------- */
+/* ---- the handle (connection.c) --------------------------------------------------------------- */
 
 /* What the open transaction has changed. The commit seals these changes (seal.c). */
 struct touched {
   int64_t *subjects; /* ids of releases, SEAL_TERMS, SEAL_ORDERS */
-  int count, room;
+  int count;
   int books;   /* 1: the transaction has changed dp_budget */
   int trusted; /* 1: the transaction has compared terms and budgets with their seals */
 };
 
-/* A statement of one file of ledger/, prepared on a connection. */
-struct statement;
+/* A statement that is prepared on a connection. */
 struct prepared {
-  const struct statement *statement; /* null: the slot is empty */
+  const char *sql; /* its text, a literal; null: the slot is empty */
   sqlite3_stmt *prepared;
 };
 #define STATEMENT_SLOTS 256 /* more than there are statements */
@@ -83,24 +82,11 @@ int ledger_make_room(struct ledger *ledger, void *array, int used, size_t size);
 int same_texts(const char *a, const char *b); /* null equals null */
 int ledger_is_memory(const struct ledger *ledger);
 
-/* Returns whether this process inherited the connection by fork(). It then belongs to the parent
-** (L6): if the child closed it or rolled back, it could undo an open transaction of the parent. */
-int ledger_is_inherited(const struct ledger *ledger);
+/* ---- statements (connection.c) --------------------------------------------------------------- */
 
-/* Sets the members that decide how the following transactions wait. */
-void interrupt_heed(struct ledger *ledger, int heeds_host, int is_patient);
-
-/* wait_start() starts the time limit for waiting. wait_moment() waits for a few milliseconds, and
-** returns 0 if the limit is over or the host is interrupted. `calls` counts the earlier calls for
-** the same wait. */
-void wait_start(struct ledger *ledger);
-int wait_moment(struct ledger *ledger, int calls);
-
-/* ---- statements (handle.c) ------------------------------------------------------------------- */
-
-/* The text of a statement stands in the file that runs it, as a `static const struct statement`.
-** Each is prepared once per connection. If the host may only read (L7), every statement that
-** changes rows is refused. The member `changes` says what the commit must seal:
+/* A statement stands, as a literal, in the function that runs it, and is prepared once per
+** connection. If the host may only read (L7), every statement that changes rows is refused. A
+** statement that writes says what the commit must seal:
 **   NOTHING      it reads
 **   TRANSACTION  it begins or ends a transaction
 **   RELEASE      the release whose id is the first parameter
@@ -120,19 +106,14 @@ enum change {
   CHANGES_POINT,
   CHANGES_CHAIN
 };
-struct statement {
-  const char *sql;
-  enum change changes;
-};
 
 /* An SQL expression for the current time. Its value does not change during a statement. */
 #define STATEMENT_NOW "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
-/* Resets a statement and binds its parameters. Each letter of `types` is one parameter: s for a
-** text (null: NULL), d for a double (NaN: NULL), i for an int64_t, n for an int64_t (0: NULL), and
-** b for a struct bytes. Returns null on failure. */
-sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *statement,
-                             const char *types, ...);
+/* Resets a statement that reads, and binds its parameters. Each letter of `types` is one parameter:
+** s for a text (null: NULL), d for a double (NaN: NULL), i for an int64_t, n for an int64_t (0:
+** NULL), and b for a struct bytes. Returns null on failure. */
+sqlite3_stmt *statement_bind(struct ledger *ledger, const char *sql, const char *types, ...);
 
 /* Steps a statement. Returns 1 if there is a row. Otherwise resets the statement and returns 0;
 ** this may be the end or a failure. A statement that has given a row keeps it until it is bound
@@ -140,23 +121,21 @@ sqlite3_stmt *statement_bind(struct ledger *ledger, const struct statement *stat
 int statement_row(struct ledger *ledger, sqlite3_stmt *prepared);
 
 /* Binds and runs a statement that gives no rows. */
-int statement_run(struct ledger *ledger, const struct statement *statement, const char *types, ...);
+int statement_run(struct ledger *ledger, enum change changes, const char *sql, const char *types,
+                  ...);
 
-/* Step a statement once, and return the integer or a copy of the text in the first column, or 0
-** without a row or after a failure. The caller frees the text with sqlite3_free(). */
-int64_t statement_integer(struct ledger *ledger, sqlite3_stmt *prepared);
-char *statement_text(struct ledger *ledger, sqlite3_stmt *prepared);
+/* Bind and run a statement, and return the integer or a copy of the text in the first column of its
+** first row, or 0 without a row or after a failure. The caller frees the text with
+** sqlite3_free(). */
+int64_t statement_integer(struct ledger *ledger, const char *sql, const char *types, ...);
+char *statement_text(struct ledger *ledger, const char *sql, const char *types, ...);
 
 /* Runs a statement that lists discrepancies: a table, the name of a row, and what is wrong with it.
 ** Sets the first one (ledger_discrepancy()) and returns 0, or returns 1 if there is none. */
-int statement_discrepancy(struct ledger *ledger, const struct statement *statement);
-
-/* Prepares ROLLBACK now, because there may be no memory left when the ledger needs it. */
-int statements_prepare(struct ledger *ledger);
+int statement_discrepancy(struct ledger *ledger, const char *sql);
 
 /* Resets all statements, and rolls back an open transaction. Keeps the lock. */
 void statements_end(struct ledger *ledger);
-void statements_finalize(struct ledger *ledger);
 
 /* Return a column's text, or null for NULL, and set the error if memory runs out (column_text()
 ** returns "" in both cases; a discrepancy that this feigns is not reported). column_borrow() and
@@ -178,11 +157,8 @@ double column_number(sqlite3_stmt *statement, int column);
 #define SEAL_ORDERS (-1) /* dp_order.allowed */
 void touched_add(struct ledger *ledger, int64_t subject);
 int touched_has(const struct ledger *ledger, int64_t subject);
-void touched_forget(struct ledger *ledger); /* after the transaction */
 
 /* ---- seals (seal.c) -------------------------------------------------------------------------- */
-
-int seal_touched(struct ledger *ledger); /* appends the seals; called before the commit */
 
 /* Fails if dp_ledger, dp_tier, dp_policy, dp_grant, dp_page, dp_budget or dp_reserve differs from
 ** its last seal. */
@@ -192,6 +168,10 @@ int seal_trust_books(struct ledger *ledger);
 int seals_verify(struct ledger *ledger, int64_t last_charge);
 
 /* ---- the private connection (connection.c) --------------------------------------------------- */
+
+/* Clears the error, rolls back, and sets how the following transactions wait. Fails after a
+** fork(). */
+int ledger_wake(struct ledger *ledger, int heeds_host, int is_patient);
 
 /* Opens the file and takes its lock, which every read of a ledger needs. If the file belongs to
 ** another application, the function succeeds without the lock. connection_start() also makes the
@@ -208,9 +188,7 @@ void connection_close(struct ledger *ledger);
 ** meanwhile. */
 int connection_check(struct ledger *ledger);
 
-/* What the header of the open file says: whether it is a ledger, and the number of its format. */
-int connection_is_ledger(struct ledger *ledger);
-int connection_format(struct ledger *ledger);
+int connection_is_ledger(struct ledger *ledger); /* what the header of the open file says */
 
 /* Sets the journal mode TRUNCATE, or fails. This writes to a file that somebody has turned into a
 ** WAL database, so the function then fails if the host may only read (L7). */
@@ -275,6 +253,9 @@ struct payment {
   double slack, delta;
   struct curve curve;
 };
+
+/* Reads a payment from the columns rate, slack, delta and curve, the first of a row. */
+struct payment payment_read(struct ledger *ledger, sqlite3_stmt *row);
 
 /* Returns whether what was spent is within the limits of the tier. */
 int budget_within(const struct ledger_tier *tier, const struct budget *budget);

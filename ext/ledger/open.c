@@ -1,17 +1,18 @@
-/* open.c: finds, opens and creates (dp_init()) the ledger of a database. The ledger is at the path
-** in the marker, or beside the database.
+/* open.c: finds, opens, creates (dp_init()) and copies the ledger of a database. The ledger is at
+** the path in the marker, or beside the database.
 **
 ** The marker, dp_ledger_id, is a table with one row in the database that a ledger belongs to. It
 ** prevents a copied or restored database from silently starting a fresh budget (L3).
 **
-** Only the code here and the probe of handle.c run SQL on the host's connection. The database may
-** come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker can
-** also fail because of the host, for example because of its authorizer. The error for such a
+** Only the code here and the probe of connection.c run SQL on the host's connection. The database
+** may come from anybody, so a table dp_ledger_id can contain anything. A statement on the marker
+** can also fail because of the host, for example because of its authorizer. The error for such a
 ** failure never calls the marker damaged and never advises the user to drop the marker.
 ** Tests: tests/ledger/test_moves.py, tests/ledger/test_files.py, tests/ledger/test_concurrency.py,
 ** tests/ledger/test_columns.py, tests/ledger/test_ledger.py */
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "ledger/internal.h"
 #include "ledger_sql.h"
 #include "os/os.h"
@@ -393,8 +394,6 @@ static int host_check(struct ledger *ledger) {
   return !error_is_set(ledger->error);
 }
 
-static const struct statement select_id = {.sql = "SELECT id FROM dp_ledger"};
-
 /* ---- where the ledger is --------------------------------------------------------------------- */
 
 /* Returns the path of `name` in the database's folder, if it has one and `name` is relative. The
@@ -450,29 +449,25 @@ static const char *database_name(const struct ledger *ledger) {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Fails if the format number of the open file is not LEDGER_FORMAT. */
-static int check_format(struct ledger *ledger) {
-  int format = connection_format(ledger);
-  return format == LEDGER_FORMAT ||
-         ledger_fail(ledger,
-                     "the privacy ledger '%s' has format %d, and this version reads format "
-                     "%d (use the version of diffuse that wrote it)",
-                     ledger->path, format, LEDGER_FORMAT);
-}
-
+/* Opens a file that must be a ledger of this format. */
 static int open_existing(struct ledger *ledger) {
-  int opened = connection_start(ledger) &&
-               (connection_is_ledger(ledger) ||
-                ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)",
-                            ledger->path)) &&
-               connection_set_journal(ledger) && check_format(ledger) &&
-               connection_read_terms(ledger);
-  if (opened) {
-    lock_drop(ledger);
-  } else {
-    connection_close(ledger);
+  if (connection_start(ledger) && views_register(ledger, ledger->db) &&
+      !connection_is_ledger(ledger))
+    ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)", ledger->path);
+  if (!error_is_set(ledger->error) && connection_set_journal(ledger)) {
+    int format = (int)statement_integer(ledger, "PRAGMA user_version", "");
+    if (format != LEDGER_FORMAT)
+      ledger_fail(ledger,
+                  "the privacy ledger '%s' has format %d, and this version reads format "
+                  "%d (use the version of diffuse that wrote it)",
+                  ledger->path, format, LEDGER_FORMAT);
   }
-  return opened;
+  if (error_is_set(ledger->error) || !connection_read_terms(ledger)) {
+    connection_close(ledger);
+    return 0;
+  }
+  lock_drop(ledger);
+  return 1;
 }
 
 /* Another process may be creating a ledger in an empty file, and then holds its lock. */
@@ -538,7 +533,7 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
     ledger_fail(ledger, "out of memory");
   } else if (connection_open(other)) {
     if (connection_is_ledger(other))
-      other->id = statement_text(other, statement_bind(other, &select_id, ""));
+      other->id = statement_text(other, "SELECT id FROM dp_ledger", "");
     int code = sqlite3_errcode(other->db) & 0xff;
     if (!error_is_set(other->error))
       carried = !other->id ? NO_LEDGER : strcmp(other->id, id) == 0 ? SAME_ID : OTHER_ID;
@@ -602,11 +597,7 @@ static int open_marked(struct ledger *ledger, const struct marker *marker) {
 }
 
 int ledger_ready(struct ledger *ledger) {
-  error_clear(ledger->error);
-  interrupt_heed(ledger, 1, 0);
-  /* The code does not read the marker after a fork(). */
-  if (ledger_is_inherited(ledger)) return connection_check(ledger);
-  ledger_rollback(ledger); /* a transaction may be open since memory ran out */
+  if (!ledger_wake(ledger, 1, 0)) return 0; /* the marker is not read after a fork() */
   struct marker marker;
   if (!host_check(ledger) || !marker_read(ledger, "main", &marker)) return 0;
   char *name = marker.id ? 0 : default_name(ledger); /* without a marker: beside it */
@@ -633,12 +624,40 @@ int ledger_has_file(const struct ledger *ledger, const char *path) {
          (!ledger_is_memory(ledger) && file_is_hosts(path, ledger->path));
 }
 
-/* ---- creating a ledger (dp_init()) ----------------------------------------------------------- */
+/* ---- a copy in memory ------------------------------------------------------------------------ */
 
-static const struct statement insert_terms = {
-    .sql = "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
-           " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " STATEMENT_NOW ")",
-    .changes = CHANGES_TERMS};
+#define PAGES 1000 /* pages to copy between two checks for an interrupt */
+
+int ledger_begin_copy(struct ledger *ledger) {
+  sqlite3 *copy = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
+  if (!ledger_begin_reading(ledger)) return 0;
+  if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
+    ledger_fail(ledger, "out of memory");
+  if (!error_is_set(ledger->error) && views_register(ledger, copy)) {
+    sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
+    int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
+    while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
+    sqlite3_backup_finish(backup);
+    if (rc != SQLITE_DONE)
+      ledger_fail(ledger, "cannot copy the privacy ledger '%s': %s", ledger->path,
+                  sqlite3_errstr(rc));
+  }
+  ledger_rollback(ledger);
+  if (error_is_set(ledger->error)) {
+    sqlite3_close(copy);
+    return 0;
+  }
+  ledger->file = ledger->db;
+  ledger->db = copy;
+  memcpy(ledger->file_statements, ledger->statements, sizeof ledger->statements);
+  memset(ledger->statements, 0, sizeof ledger->statements);
+  ledger->overdrawn = 0;
+  ledger_watch(ledger, copy);
+  return ledger_begin_trial(ledger);
+}
+
+/* ---- creating a ledger (dp_init()) ----------------------------------------------------------- */
 
 static int terms_match(struct ledger *ledger, const struct ledger_terms *terms) {
   if (!ledger_begin_reading(ledger)) return 0;
@@ -696,7 +715,8 @@ static enum creation create_file(struct ledger *ledger) {
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
   int begun = !error_is_set(ledger->error) && connection_start(ledger) &&
-              connection_set_journal(ledger) && ledger_begin(ledger);
+              views_register(ledger, ledger->db) && connection_set_journal(ledger) &&
+              ledger_begin(ledger);
   if (begun && connection_is_ledger(ledger)) {
     ledger_rollback(ledger); /* another process has created the ledger; use that one */
     connection_close(ledger);
@@ -704,7 +724,10 @@ static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms,
   }
   if (begun &&
       (sqlite3_exec(ledger->db, ledger_sql, 0, 0, 0) == SQLITE_OK || ledger_fail_sqlite(ledger)) &&
-      statement_run(ledger, &insert_terms, "sss", terms->unit, protects_name[terms->protects],
+      statement_run(ledger, CHANGES_TERMS,
+                    "INSERT INTO dp_ledger(id, unit, protects, adjacency, created_at)"
+                    " VALUES (lower(hex(randomblob(16))), ?, ?, ?, " STATEMENT_NOW ")",
+                    "sss", terms->unit, protects_name[terms->protects],
                     adjacency_name[terms->adjacency]) &&
       connection_read_terms(ledger) && marker_write(ledger, ledger->id, name)) {
     if (ledger_commit(ledger)) return 1;
@@ -741,9 +764,7 @@ static int is_encrypted(struct ledger *ledger) {
 }
 
 int ledger_create(struct ledger *ledger, const struct ledger_terms *terms) {
-  error_clear(ledger->error);
-  interrupt_heed(ledger, 1, 0);
-  if (ledger_is_inherited(ledger)) return connection_check(ledger);
+  if (!ledger_wake(ledger, 1, 0)) return 0;
   struct marker marker;
   if (!json_present(&ledger->json) || !host_check(ledger) || !marker_read(ledger, "main", &marker))
     return 0;

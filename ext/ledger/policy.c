@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -27,13 +26,9 @@ SQLITE_EXTENSION_INIT3
 ** wider units instead of 4.5, even if all noise turns out to be Gaussian. A limit at all orders
 ** would be a second filter. So no tier with rates admits a curve (charge.c): every tier has rates
 ** alone, or epsilons alone. */
-static const struct statement select_factor = {
-    .sql = "SELECT factor FROM dp_policy WHERE wider IS NOT NULL"};
-static const struct statement update_wider_epsilon = {
-    .sql = "UPDATE dp_budget SET wider_epsilon = ?2 WHERE tier = ?1", .changes = CHANGES_TERMS};
-
 double ledger_wider_factor(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_factor, "");
+  sqlite3_stmt *row =
+      statement_bind(ledger, "SELECT factor FROM dp_policy WHERE wider IS NOT NULL", "");
   return statement_row(ledger, row) ? sqlite3_column_double(row, 0) : 0;
 }
 
@@ -79,45 +74,23 @@ static int wider_budgets_write(struct ledger *ledger) {
   double factor = ledger_wider_factor(ledger);
   int going = ledger_tiers(ledger, &tiers, &count);
   for (int i = 0; i < count && going; i++)
-    going = statement_run(ledger, &update_wider_epsilon, "sd", tiers[i].name,
-                          wider_budget(&tiers[i], factor));
+    going = statement_run(ledger, CHANGES_TERMS,
+                          "UPDATE dp_budget SET wider_epsilon = ?2 WHERE tier = ?1", "sd",
+                          tiers[i].name, wider_budget(&tiers[i], factor));
   ledger_tiers_free(tiers, count);
   return going;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const struct statement select_policy = {
-    .sql = "SELECT table_name, role, unit_column, parent, definition, mark, wider, wider_column,"
-           " factor, wider_at FROM dp_policy ORDER BY rowid"};
-static const struct statement insert_policy = {
-    .sql = "INSERT INTO dp_policy VALUES (?, ?, ?, ?, ?, ?, " STATEMENT_NOW ", NULL, NULL, NULL,"
-           " NULL)",
-    .changes = CHANGES_TERMS};
-static const struct statement update_policy = {
-    .sql = "UPDATE dp_policy SET role = ?2, unit_column = ?3, parent = ?4, definition = ?5,"
-           " mark = ?6 WHERE table_name = ?1",
-    .changes = CHANGES_TERMS};
-static const struct statement delete_policy = {.sql = "DELETE FROM dp_policy WHERE table_name = ?1",
-                                               .changes = CHANGES_TERMS};
-static const struct statement find_charge = {.sql = "SELECT 1 FROM dp_charge LIMIT 1"};
-static const struct statement select_first_charge = {
-    .sql = "SELECT at FROM dp_charge ORDER BY id LIMIT 1"};
-/* There is one wider unit: the statement takes it from every other table. */
-static const struct statement set_wider = {
-    .sql = "UPDATE dp_policy SET wider = iif(table_name = ?1, ?2, NULL),"
-           " wider_column = iif(table_name = ?1, ?3, NULL),"
-           " factor = iif(table_name = ?1, ?4, NULL),"
-           " wider_at = iif(table_name = ?1, ifnull(?5, " STATEMENT_NOW "), NULL)",
-    .changes = CHANGES_TERMS};
-static const struct statement note_tables = {
-    .sql = "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1",
-    .changes = CHANGES_RELEASE};
-
 int ledger_policy_read(struct ledger *ledger, struct ledger_policy *policy) {
   *policy = (struct ledger_policy){.admits_views = !ledger->audience};
   if (!seal_trust_books(ledger)) return 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_policy, "");
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT table_name, role, unit_column, parent, definition,"
+                                     " mark, wider, wider_column, factor, wider_at FROM dp_policy"
+                                     " ORDER BY rowid",
+                                     "");
   while (statement_row(ledger, row)) {
     if (!ledger_make_room(ledger, &policy->list, policy->count, sizeof *policy->list)) return 0;
     int is_public = strcmp(column_text(ledger, row, 1), "public") == 0;
@@ -249,10 +222,16 @@ static int is_anew(const struct ledger_declaration *stored,
           strcmp(stored->definition, declaration->definition) != 0);
 }
 
-static int store(struct ledger *ledger, const struct statement *statement, const char *table,
+/* Stores a declaration as that of `table`, in place of the one that the table has. */
+static int store(struct ledger *ledger, const char *table,
                  const struct ledger_declaration *declaration) {
-  return statement_run(ledger, statement, "ssssss", table,
-                       declaration->role == POLICY_PUBLIC ? "public" : "protected",
+  return statement_run(ledger, CHANGES_TERMS,
+                       "INSERT INTO dp_policy VALUES (?, ?, ?, ?, ?, ?, " STATEMENT_NOW ", NULL,"
+                       " NULL, NULL, NULL) ON CONFLICT(table_name) DO UPDATE SET"
+                       " role = excluded.role, unit_column = excluded.unit_column,"
+                       " parent = excluded.parent, definition = excluded.definition,"
+                       " mark = excluded.mark",
+                       "ssssss", table, declaration->role == POLICY_PUBLIC ? "public" : "protected",
                        declaration->unit_column, declaration->parent, declaration->definition,
                        declaration->mark);
 }
@@ -269,11 +248,11 @@ int ledger_policy_declare(struct ledger *ledger, const struct ledger_declaration
     return 0;
   }
   if (!stored) {
-    done = store(ledger, &insert_policy, declaration->table, declaration);
+    done = store(ledger, declaration->table, declaration);
   } else if (is_anew(stored, declaration) ||
              (stored->role == POLICY_PUBLIC && declaration->role == POLICY_PROTECTED) ||
              follows(ledger, stored, declaration)) {
-    done = store(ledger, &update_policy, stored->table, declaration);
+    done = store(ledger, stored->table, declaration);
   } else if (stored->role != declaration->role ||
              !same_name(stored->unit_column, declaration->unit_column) ||
              !same_name(stored->parent, declaration->parent)) {
@@ -294,6 +273,13 @@ static int refuse_wider(struct ledger *ledger, const struct ledger_wider *stored
                      stored->name);
 }
 
+/* There is one wider unit: the statement takes it from every other table. */
+static const char set_wider[] =
+    "UPDATE dp_policy SET wider = iif(table_name = ?1, ?2, NULL),"
+    " wider_column = iif(table_name = ?1, ?3, NULL),"
+    " factor = iif(table_name = ?1, ?4, NULL),"
+    " wider_at = iif(table_name = ?1, ifnull(?5, " STATEMENT_NOW "), NULL)";
+
 int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider) {
   struct ledger_policy policy;
   int going = ledger_policy_read(ledger, &policy) && ledger_check_name(ledger, "name", wider->name);
@@ -306,7 +292,7 @@ int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider)
         (!is_gone && !same_name(stored->column, wider->column)))
       going = refuse_wider(ledger, stored);
   } else if (going) {
-    sqlite3_stmt *row = statement_bind(ledger, &select_first_charge, "");
+    sqlite3_stmt *row = statement_bind(ledger, "SELECT at FROM dp_charge ORDER BY id LIMIT 1", "");
     if (statement_row(ledger, row))
       going = ledger_fail(ledger,
                           "the first release was charged at %s, and a wider unit must "
@@ -315,8 +301,8 @@ int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider)
                           column_text(ledger, row, 0));
   }
   if (going && !error_is_set(ledger->error))
-    going = statement_run(ledger, &set_wider, "sssds", wider->table, wider->name, wider->column,
-                          wider->factor, stored->since) &&
+    going = statement_run(ledger, CHANGES_TERMS, set_wider, "sssds", wider->table, wider->name,
+                          wider->column, wider->factor, stored->since) &&
             wider_budgets_write(ledger);
   ledger_policy_free(&policy);
   return going && !error_is_set(ledger->error);
@@ -326,7 +312,7 @@ int ledger_policy_widen(struct ledger *ledger, const struct ledger_wider *wider)
 
 /* Fails if the ledger has a charge. `what` stays declared then. */
 static int check_uncharged(struct ledger *ledger, const char *what, const char *name) {
-  if (!statement_integer(ledger, statement_bind(ledger, &find_charge, "")))
+  if (!statement_integer(ledger, "SELECT 1 FROM dp_charge LIMIT 1", ""))
     return !error_is_set(ledger->error);
   return ledger_fail(ledger,
                      "%s'%s' stays declared, because releases have been charged under this policy "
@@ -336,8 +322,8 @@ static int check_uncharged(struct ledger *ledger, const char *what, const char *
 
 static int undeclare_wider(struct ledger *ledger, const struct ledger_wider *stored) {
   return check_uncharged(ledger, "", stored->name) &&
-         statement_run(ledger, &set_wider, "sssds", "", (char *)0, (char *)0, (double)NAN,
-                       (char *)0) &&
+         statement_run(ledger, CHANGES_TERMS, set_wider, "sssds", "", (char *)0, (char *)0,
+                       (double)NAN, (char *)0) &&
          wider_budgets_write(ledger);
 }
 
@@ -358,7 +344,8 @@ static int undeclare_table(struct ledger *ledger, const struct ledger_policy *po
   if (same_name(policy->wider.table, stored->table))
     return ledger_fail(ledger, "table '%s' declares the wider unit '%s' (first dp_undeclare(%Q))",
                        stored->table, policy->wider.name, policy->wider.name);
-  return statement_run(ledger, &delete_policy, "s", stored->table);
+  return statement_run(ledger, CHANGES_TERMS, "DELETE FROM dp_policy WHERE table_name = ?1", "s",
+                       stored->table);
 }
 
 int ledger_policy_undeclare(struct ledger *ledger, const char *name) {
@@ -377,7 +364,10 @@ int ledger_policy_undeclare(struct ledger *ledger, const char *name) {
 int ledger_policy_admit(struct ledger *ledger, int64_t release_id, const char *tables) {
   struct ledger_policy policy;
   if (error_is_set(ledger->error)) return 0;
-  if (tables) return statement_run(ledger, &note_tables, "is", release_id, tables);
+  if (tables)
+    return statement_run(ledger, CHANGES_RELEASE,
+                         "UPDATE dp_release SET tables = ifnull(tables, ?2) WHERE id = ?1", "is",
+                         release_id, tables);
   if (ledger_policy_read(ledger, &policy) && ledger_policy_need(ledger, &policy))
     ledger_fail(ledger, "cannot show that the rows of different units stay apart in this statement "
                         "(ask dp_release(tier, kind, 'SELECT ...', options))");

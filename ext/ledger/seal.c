@@ -9,6 +9,7 @@
 ** The hash is SHA-256 without a key: a program that changes the file can compute new seals, too.
 ** dp_certificate() gives the last hashes, for people who keep them elsewhere and compare.
 ** Tests: tests/ledger/test_edits.py */
+#include <assert.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -27,47 +28,29 @@ struct seal {
 /* The rows that a digest covers, and the name of their table, which stands before each row. */
 struct sealed_rows {
   const char *table;
-  struct statement select;
+  const char *sql;
 };
 static const struct sealed_rows rows_of_terms[] = {
-    {"dp_ledger", {.sql = "SELECT * FROM dp_ledger ORDER BY id"}},
-    {"dp_tier", {.sql = "SELECT * FROM dp_tier ORDER BY name"}},
-    {"dp_policy", {.sql = "SELECT * FROM dp_policy ORDER BY table_name"}},
-    {"dp_grant", {.sql = "SELECT * FROM dp_grant ORDER BY name"}},
-    {"dp_page", {.sql = "SELECT * FROM dp_page ORDER BY tier"}},
-    {0, {0}}};
+    {"dp_ledger", "SELECT * FROM dp_ledger ORDER BY id"},
+    {"dp_tier", "SELECT * FROM dp_tier ORDER BY name"},
+    {"dp_policy", "SELECT * FROM dp_policy ORDER BY table_name"},
+    {"dp_grant", "SELECT * FROM dp_grant ORDER BY name"},
+    {"dp_page", "SELECT * FROM dp_page ORDER BY tier"},
+    {0, 0}};
 static const struct sealed_rows rows_of_orders[] = {
-    {"dp_order", {.sql = "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"}},
-    {0, {0}}};
+    {"dp_order", "SELECT tier, alpha, allowed FROM dp_order ORDER BY tier, alpha"}, {0, 0}};
 static const struct sealed_rows rows_of_books[] = {
-    {"dp_budget", {.sql = "SELECT * FROM dp_budget ORDER BY tier"}},
-    {"dp_reserve", {.sql = "SELECT * FROM dp_reserve ORDER BY grant_name, tier"}},
-    {0, {0}}};
+    {"dp_budget", "SELECT * FROM dp_budget ORDER BY tier"},
+    {"dp_reserve", "SELECT * FROM dp_reserve ORDER BY grant_name, tier"},
+    {0, 0}};
 static const struct sealed_rows rows_of_release[] = {
-    {"dp_release", {.sql = "SELECT * FROM dp_release WHERE id = ?"}},
-    {"dp_publication", {.sql = "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY tier"}},
-    {"dp_value",
-     {.sql = "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component"}},
-    {"dp_path",
-     {.sql = "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component"}},
-    {"dp_exact",
-     {.sql = "SELECT * FROM dp_exact WHERE release_id = ? ORDER BY period, key, component"}},
-    {"dp_allowance", {.sql = "SELECT * FROM dp_allowance WHERE release_id = ? ORDER BY part"}},
-    {0, {0}}};
-static const struct statement select_seal = {
-    .sql = "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1"};
-static const struct statement select_last_seal = {
-    .sql =
-        "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " STATEMENT_NOW " FROM (SELECT 0)"
-        " LEFT JOIN dp_seal s ON s.id = (SELECT max(id) FROM dp_seal)"
-        " LEFT JOIN dp_charge c ON c.id = (SELECT max(id) FROM dp_charge)"};
-static const struct statement find_release_seal = {
-    .sql = "SELECT max(id) FROM dp_seal WHERE release_id = ?"};
-static const struct statement find_last_seal = {.sql = "SELECT max(id) FROM dp_seal"};
-static const struct statement insert_seal = {
-    .sql = "INSERT INTO dp_seal(id, release_id, digest, books, charge_id, at, hash)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?)",
-    .changes = CHANGES_CHAIN};
+    {"dp_release", "SELECT * FROM dp_release WHERE id = ?"},
+    {"dp_publication", "SELECT * FROM dp_publication WHERE release_id = ? ORDER BY tier"},
+    {"dp_value", "SELECT * FROM dp_value WHERE release_id = ? ORDER BY tier, key, component"},
+    {"dp_path", "SELECT * FROM dp_path WHERE release_id = ? ORDER BY tier, key, component"},
+    {"dp_exact", "SELECT * FROM dp_exact WHERE release_id = ? ORDER BY period, key, component"},
+    {"dp_allowance", "SELECT * FROM dp_allowance WHERE release_id = ? ORDER BY part"},
+    {0, 0}};
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
@@ -96,7 +79,7 @@ static int rows_digest(struct ledger *ledger, const struct sealed_rows *rows, in
   struct digest digest;
   digest_begin(&digest);
   for (; rows->table; rows++) {
-    sqlite3_stmt *row = statement_bind(ledger, &rows->select, subject ? "i" : "", subject);
+    sqlite3_stmt *row = statement_bind(ledger, rows->sql, subject ? "i" : "", subject);
     while (statement_row(ledger, row)) {
       digest_text(&digest, rows->table);
       for (int i = 0; i < sqlite3_column_count(row); i++) add_column(&digest, row, i);
@@ -119,7 +102,12 @@ static int holds(struct ledger *ledger, sqlite3_stmt *row, int column, const cha
 }
 
 static int is_sealed(struct ledger *ledger, int64_t subject, const char *digest) {
-  return holds(ledger, statement_bind(ledger, &select_seal, "i", subject), 0, digest);
+  return holds(
+      ledger,
+      statement_bind(ledger,
+                     "SELECT digest FROM dp_seal WHERE release_id = ? ORDER BY id DESC LIMIT 1",
+                     "i", subject),
+      0, digest);
 }
 
 static void seal_hash(const char *previous, const struct seal *seal, char hash[HASH_SIZE]) {
@@ -136,11 +124,16 @@ static void seal_hash(const char *previous, const struct seal *seal, char hash[H
   digest_finish(&digest, hash);
 }
 
+static const char select_last_seal[] =
+    "SELECT s.id, s.hash, ifnull(c.id, 0), c.hash, s.books, " STATEMENT_NOW " FROM (SELECT 0)"
+    " LEFT JOIN dp_seal s ON s.id = (SELECT max(id) FROM dp_seal)"
+    " LEFT JOIN dp_charge c ON c.id = (SELECT max(id) FROM dp_charge)";
+
 static int append(struct ledger *ledger, int64_t subject) {
   char digest[HASH_SIZE], books[HASH_SIZE], hash[HASH_SIZE];
   if (!seal_digest(ledger, subject, digest) || !rows_digest(ledger, rows_of_books, 0, books))
     return 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_last_seal, "");
+  sqlite3_stmt *row = statement_bind(ledger, select_last_seal, "");
   if (!statement_row(ledger, row)) return 0;
   int64_t last = sqlite3_column_int64(row, 0);
   if (last < 0 || last >= LEDGER_MOST_ROWS) last = ledger_fail_damaged(ledger, "dp_seal");
@@ -155,17 +148,29 @@ static int append(struct ledger *ledger, int64_t subject) {
   int same_books = strcmp(column_text(ledger, row, 4), books) == 0;
   if (!error_is_set(ledger->error) && !(same_books && is_sealed(ledger, subject, digest))) {
     seal_hash(previous, &seal, hash);
-    statement_run(ledger, &insert_seal, "iississ", seal.id, seal.release_id, seal.digest,
-                  seal.books, seal.charge_id, seal.at, hash);
+    statement_run(ledger, CHANGES_CHAIN,
+                  "INSERT INTO dp_seal(id, release_id, digest, books, charge_id,"
+                  " at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                  "iississ", seal.id, seal.release_id, seal.digest, seal.books, seal.charge_id,
+                  seal.at, hash);
   }
   return !error_is_set(ledger->error);
 }
 
-int seal_touched(struct ledger *ledger) {
+/* Appends the seals of a transaction. */
+static int seal_touched(struct ledger *ledger) {
   if (ledger->touched.books && !ledger->touched.count) touched_add(ledger, SEAL_TERMS);
   for (int i = 0; i < ledger->touched.count && !error_is_set(ledger->error); i++)
     append(ledger, ledger->touched.subjects[i]);
   return !error_is_set(ledger->error);
+}
+
+int ledger_commit(struct ledger *ledger) {
+  assert(ledger->unsynced != 1); /* a trial is never committed */
+  if (!error_is_set(ledger->error) && connection_check(ledger)) seal_touched(ledger);
+  int done = statement_run(ledger, CHANGES_TRANSACTION, "COMMIT", "");
+  ledger_rollback(ledger);
+  return done;
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -178,7 +183,7 @@ static int seal_matches(struct ledger *ledger, int64_t subject) {
 static int seal_matches_books(struct ledger *ledger) {
   char books[HASH_SIZE];
   return rows_digest(ledger, rows_of_books, 0, books) &&
-         holds(ledger, statement_bind(ledger, &select_last_seal, ""), 4, books);
+         holds(ledger, statement_bind(ledger, select_last_seal, ""), 4, books);
 }
 
 /* ---- trust ----------------------------------------------------------------------------------- */
@@ -196,11 +201,11 @@ int ledger_trust_release(struct ledger *ledger, int64_t id) {
 }
 
 int64_t ledger_release_seal(struct ledger *ledger, int64_t id) {
-  return statement_integer(ledger, statement_bind(ledger, &find_release_seal, "i", id));
+  return statement_integer(ledger, "SELECT max(id) FROM dp_seal WHERE release_id = ?", "i", id);
 }
 
 int64_t ledger_last_seal(struct ledger *ledger) {
-  return statement_integer(ledger, statement_bind(ledger, &find_last_seal, ""));
+  return statement_integer(ledger, "SELECT max(id) FROM dp_seal", "");
 }
 
 int seal_trust_books(struct ledger *ledger) {
@@ -214,23 +219,18 @@ int seal_trust_books(struct ledger *ledger) {
 
 /* ---- verification ---------------------------------------------------------------------------- */
 
-static const struct statement select_seals = {
-    .sql = "SELECT id, release_id, digest, books, charge_id, at, hash,"
-           " (SELECT hash FROM dp_charge c WHERE c.id = charge_id), charge_id = 0 OR"
-           " EXISTS (SELECT 1 FROM dp_charge c WHERE c.id = charge_id)"
-           " FROM dp_seal ORDER BY id"};
-/* Lists the last seal of each release, and NULL for a release without a seal. */
-static const struct statement select_latest_seals = {
-    .sql = "SELECT r.id, (SELECT digest FROM dp_seal WHERE release_id = r.id ORDER BY id "
-           "DESC LIMIT 1),"
-           " name FROM dp_release r ORDER BY r.id"};
-
 /* No seal may be missing, each hash must follow from the one before, and no seal may name an
 ** earlier charge than the seal before it. */
 static void check_chain(struct ledger *ledger, int64_t newest) {
   char hash[HASH_SIZE] = "";
   int64_t last_charge = 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_seals, "");
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT id, release_id, digest, books, charge_id, at, hash,"
+                                     " (SELECT hash FROM dp_charge c"
+                                     " WHERE c.id = charge_id), charge_id = 0 OR EXISTS (SELECT 1"
+                                     " FROM dp_charge c WHERE c.id = charge_id) FROM dp_seal"
+                                     " ORDER BY id",
+                                     "");
   for (int64_t expected = 1; statement_row(ledger, row); expected++) {
     struct seal seal = {.id = sqlite3_column_int64(row, 0),
                         .release_id = sqlite3_column_int64(row, 1),
@@ -259,7 +259,12 @@ static void check_subjects(struct ledger *ledger) {
     ledger_discrepancy(ledger, "dp_seal: dp_order was changed");
   if (!seal_matches_books(ledger))
     ledger_discrepancy(ledger, "dp_seal: dp_budget or dp_reserve was changed");
-  sqlite3_stmt *row = statement_bind(ledger, &select_latest_seals, "");
+  /* Lists the last seal of each release, and NULL for a release without a seal. */
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT r.id, (SELECT digest FROM dp_seal"
+                                     " WHERE release_id = r.id ORDER BY id DESC LIMIT 1), name"
+                                     " FROM dp_release r ORDER BY r.id",
+                                     "");
   while (statement_row(ledger, row)) {
     char digest[HASH_SIZE];
     int64_t subject = sqlite3_column_int64(row, 0);

@@ -10,82 +10,14 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* The columns that release_read() reads from a row, the first of them in column 0. release_read()
-** checks nothing, sets the error if memory runs out, and returns the column after them. */
+/* The columns of a release beside its id, in the order in which release_read() reads them and
+** ledger_release_insert() writes them. */
 #define RELEASE_COLUMNS                                                                            \
-  "id, name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose,"   \
-  " until, least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, "         \
-  "periods, appended, secret,"                                                                     \
-  " unit_type, model, dimension, granularity, shift, sensitivity, slack, options, sql, statement," \
-  " fingerprint, state"
-static const struct statement select_release_by_name = {
-    .sql = "SELECT " RELEASE_COLUMNS " FROM dp_release WHERE name = ? AND state <> 'discarded'"};
-static const struct statement select_release_by_id = {.sql = "SELECT " RELEASE_COLUMNS
-                                                             " FROM dp_release WHERE id = ?"};
-static const struct statement select_names = {
-    .sql = "SELECT name FROM dp_release WHERE state <> 'discarded' ORDER BY id"};
-static const struct statement insert_release = {
-    .sql = "INSERT INTO dp_release(name, kind, mechanism, clip, weight, centre, radius, theta, rho,"
-           " lo, hi, grid, diagnose, until, least, stop, key_share, size, max_groups, quantiles, "
-           "keys, ways,"
-           " multipliers, periods, appended, secret, unit_type, model, dimension, granularity,"
-           " shift, sensitivity, slack, options, sql, statement, fingerprint, state, created_at)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-           " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'charged', " STATEMENT_NOW ")",
-    .changes = CHANGES_NEW_RELEASE};
-static const struct statement name_release = {
-    .sql = "UPDATE dp_release SET name = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
-static const struct statement move_release = {
-    .sql = "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2",
-    .changes = CHANGES_RELEASE};
-static const struct statement update_stop = {.sql = "UPDATE dp_release SET stop = ?2 WHERE id = ?1",
-                                             .changes = CHANGES_RELEASE};
-static const struct statement update_slack = {
-    .sql = "UPDATE dp_release SET slack = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
-/* The order is by rate, not by clock, because two tiers with almost equal rates can have points
-** with the same clock. */
-static const struct statement select_path = {
-    .sql = "SELECT tier, clock, key, component, value FROM dp_path JOIN dp_tier ON name = tier"
-           " WHERE release_id = ? ORDER BY dp_tier.rate DESC, component >= 0, key, component"};
-static const struct statement select_point = {
-    .sql = "SELECT id FROM dp_point WHERE release_id = ? AND tier = ?"};
-static const struct statement find_point = {
-    .sql = "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1"};
-static const struct statement insert_point_row = {
-    .sql = "INSERT INTO dp_point(release_id, release, tier, clock) VALUES (?, ?, ?, ?)",
-    .changes = CHANGES_RELEASE};
-static const struct statement insert_coordinate = {
-    .sql = "INSERT INTO dp_coordinate(point, key, component, value) VALUES (?, ?, ?, ?)",
-    .changes = CHANGES_POINT};
-static const struct statement insert_publication = {
-    .sql =
-        "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
-        " curve, delta, kernel, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
-        " cut_within, wider_clipped, wider_unclipped, threshold, published_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
-    .changes = CHANGES_RELEASE};
-static const struct statement select_publication = {
-    .sql = "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?"};
-static const struct statement select_publications = {
-    .sql = "SELECT release_id, tier, clock, rate, shrink, centre, delta, clipped, unclipped,"
-           " unit_stddev, cut, cut_low, cut_high, cut_within, wider_clipped,"
-           " wider_unclipped, curve, threshold FROM dp_publication ORDER BY release_id"};
-static const struct statement select_stages = {
-    .sql = "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t ON t.name = tier"
-           " WHERE release_id = ? ORDER BY t.rate DESC"};
-static const struct statement select_reports = {
-    .sql = "SELECT key, value FROM dp_path WHERE release_id = ? AND tier = ?"
-           " ORDER BY key, component"};
-static const struct statement insert_value = {
-    .sql = "INSERT INTO dp_value(release_id, release, tier, key, component, value, stddev, low,"
-           " high) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    .changes = CHANGES_RELEASE};
-static const struct statement select_values = {
-    .sql = "SELECT key, component, value, stddev, low, high FROM dp_value"
-           " WHERE release_id = ? AND tier = ? ORDER BY key, component"};
-static const struct statement select_value = {
-    .sql = "SELECT value, stddev FROM dp_value WHERE release_id = ? AND tier = ?"
-           " AND key = ? AND component = ?"};
+  "name, kind, mechanism, clip, weight, centre, radius, theta, rho, lo, hi, grid, diagnose, "      \
+  "until,"                                                                                         \
+  " least, stop, key_share, size, max_groups, quantiles, keys, ways, multipliers, periods,"        \
+  " appended, secret, unit_type, model, dimension, granularity, shift, sensitivity, slack,"        \
+  " options, sql, statement, fingerprint, state"
 
 /* The rest of the code relies on this check of values that diffuse can have stored. */
 static int is_sound(const struct ledger_release *r) {
@@ -97,6 +29,7 @@ static int is_sound(const struct ledger_release *r) {
          isfinite(r->centre);
 }
 
+/* Reads a row of id and RELEASE_COLUMNS, checks nothing, and returns the column after them. */
 static int release_read(struct ledger *ledger, sqlite3_stmt *row, struct ledger_release *r) {
   int at = 0;
   r->id = sqlite3_column_int64(row, at++);
@@ -138,18 +71,31 @@ static int find_release(struct ledger *ledger, sqlite3_stmt *row, struct ledger_
 }
 
 int ledger_release_find(struct ledger *ledger, const char *name, struct ledger_release *release) {
-  return find_release(ledger, statement_bind(ledger, &select_release_by_name, "s", name), release);
+  return find_release(ledger,
+                      statement_bind(ledger,
+                                     "SELECT id, " RELEASE_COLUMNS
+                                     " FROM dp_release WHERE name = ? AND state <> 'discarded'",
+                                     "s", name),
+                      release);
 }
 
 int ledger_release_get(struct ledger *ledger, int64_t id, struct ledger_release *release) {
-  return find_release(ledger, statement_bind(ledger, &select_release_by_id, "i", id), release);
+  return find_release(ledger,
+                      statement_bind(ledger,
+                                     "SELECT id, " RELEASE_COLUMNS " FROM dp_release WHERE id = ?",
+                                     "i", id),
+                      release);
 }
 
 /* The members of a tier may not know the names of all releases, so they get no suggestion. */
 int ledger_release_unknown(struct ledger *ledger, const char *name) {
   struct known_names known = {.asked = name};
   if (error_is_set(ledger->error)) return 0;
-  sqlite3_stmt *row = ledger->audience ? 0 : statement_bind(ledger, &select_names, "");
+  sqlite3_stmt *row =
+      ledger->audience
+          ? 0
+          : statement_bind(
+                ledger, "SELECT name FROM dp_release WHERE state <> 'discarded' ORDER BY id", "");
   while (statement_row(ledger, row)) {
     const char *other = (const char *)sqlite3_column_text(row, 0);
     if (other) known_names_add(&known, other);
@@ -207,43 +153,46 @@ int ledger_release_insert(struct ledger *ledger, struct ledger_release *r) {
                                "grant (dp_grant lists them; choose another name)");
   if (!ledger_check_name(ledger, "name", r->name)) return 0;
   /* An unnamed release is 'release-0' until its id is known. No id is 0, so the name is free. */
-  if (!statement_run(ledger, &insert_release,
-                     "sssddddddddd"
-                     "nddndnn"
-                     "sssss"
-                     "nsss"
-                     "niii"
-                     "dssss",
-                     r->name ? r->name : "release-0", r->kind, r->mechanism, r->clip, r->weight,
-                     r->centre, r->radius, r->theta, r->rho, r->lo, r->hi, r->grid,
-                     (int64_t)r->diagnose, r->until, r->least, (int64_t)r->stop, r->key_share,
-                     (int64_t)r->size, (int64_t)r->max_groups, r->quantiles, r->keys, r->ways,
-                     r->multipliers, r->periods, (int64_t)r->appended, r->secret, r->unit_type,
-                     r->model, (int64_t)r->dimension, (int64_t)r->granularity, (int64_t)r->shift,
-                     (int64_t)r->sensitivity, r->slack, r->options, r->sql, r->statement,
-                     r->fingerprint))
+  if (!statement_run(ledger, CHANGES_NEW_RELEASE,
+                     "INSERT INTO dp_release(" RELEASE_COLUMNS ", created_at) VALUES (?, ?, ?, ?,"
+                     " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                     " ?, ?, ?, ?, ?, ?, ?, ?, 'charged', " STATEMENT_NOW ")",
+                     "sssdddddddddnddndnnsssssnsssniiidssss", r->name ? r->name : "release-0",
+                     r->kind, r->mechanism, r->clip, r->weight, r->centre, r->radius, r->theta,
+                     r->rho, r->lo, r->hi, r->grid, (int64_t)r->diagnose, r->until, r->least,
+                     (int64_t)r->stop, r->key_share, (int64_t)r->size, (int64_t)r->max_groups,
+                     r->quantiles, r->keys, r->ways, r->multipliers, r->periods,
+                     (int64_t)r->appended, r->secret, r->unit_type, r->model, (int64_t)r->dimension,
+                     (int64_t)r->granularity, (int64_t)r->shift, (int64_t)r->sensitivity, r->slack,
+                     r->options, r->sql, r->statement, r->fingerprint))
     return 0;
   r->id = sqlite3_last_insert_rowid(ledger->db);
   touched_add(ledger, r->id);
   if (r->name) return 1;
   r->name = sqlite3_mprintf("release-%lld", (long long)r->id);
   if (!r->name) return ledger_fail(ledger, "out of memory");
-  return statement_run(ledger, &name_release, "is", r->id, r->name);
+  return statement_run(ledger, CHANGES_RELEASE, "UPDATE dp_release SET name = ?2 WHERE id = ?1",
+                       "is", r->id, r->name);
 }
 
 int ledger_release_state(struct ledger *ledger, int64_t id, const char *from, const char *to) {
   if (!ledger_trust_release(ledger, id)) return 0; /* a new seal would hide an edit of the file */
-  if (!statement_run(ledger, &move_release, "iss", id, from, to)) return 0;
+  if (!statement_run(ledger, CHANGES_RELEASE,
+                     "UPDATE dp_release SET state = ?3 WHERE id = ?1 AND state = ?2", "iss", id,
+                     from, to))
+    return 0;
   return sqlite3_changes(ledger->db) == 1 ||
          ledger_fail(ledger, "the release is no longer '%s' (it was discarded meanwhile)", from);
 }
 
 int ledger_release_stop(struct ledger *ledger, int64_t id, uint64_t stop) {
-  return statement_run(ledger, &update_stop, "ii", id, (int64_t)stop);
+  return statement_run(ledger, CHANGES_RELEASE, "UPDATE dp_release SET stop = ?2 WHERE id = ?1",
+                       "ii", id, (int64_t)stop);
 }
 
 int ledger_release_slack(struct ledger *ledger, int64_t id, double slack) {
-  return statement_run(ledger, &update_slack, "id", id, slack);
+  return statement_run(ledger, CHANGES_RELEASE, "UPDATE dp_release SET slack = ?2 WHERE id = ?1",
+                       "id", id, slack);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
@@ -268,118 +217,111 @@ static int may_be_empty(const struct ledger_release *release) {
   return release->dimension == 0 || release->periods;
 }
 
-/* The state of ledger_path_read() while it reads a point. */
-struct point_reading {
+/* The state of ledger_path_read(). */
+struct path_reading {
   struct ledger_path *path;
-  /* The counts of units, which come before the other rows of a point. */
-  int64_t extra[LEDGER_EXTRA];
-  int extras;   /* number of these counts that have been read for the current point */
-  int keyed;    /* 1: the release has keys */
-  int has_head; /* 1: each point begins with a row of component -1 (may_be_empty()) */
-  int rows;     /* number of rows of the current point that have been read */
+  int is_keyed; /* 1: the first point says which keys there are */
+  int has_head; /* 1: each point has a row of component -1 (may_be_empty()) */
+  int rows;     /* the number of rows of the last point that have been read */
 };
 
-/* The rows of the first point say which keys there are, and the other points must have the same.
-** Returns 0 if the key of a row is wrong. */
-static int read_key(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
+/* Returns whether the cell with this index has this key. */
+static int read_key(struct ledger *ledger, struct path_reading *reading, sqlite3_stmt *row,
+                    int cell) {
   struct ledger_grid *grid = &reading->path->grid;
-  int cell = reading->rows / grid->components;
-  const char *key = (const char *)sqlite3_column_text(row, 2);
-  if (!reading->keyed) return key && !*key;
-  if (reading->path->count == 1 && reading->rows % grid->components == 0) {
+  const char *key = column_text(ledger, row, 2);
+  if (!reading->is_keyed) return cell == 0 && !*key;
+  if (reading->path->count == 1 && cell == grid->cells) {
     if (!ledger_make_room(ledger, &grid->keys, cell, sizeof *grid->keys)) return 0;
     grid->keys[grid->cells++] = column_copy(ledger, row, 2);
   }
-  return key && cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
+  return cell < grid->cells && grid->keys[cell] && strcmp(grid->keys[cell], key) == 0;
 }
 
-/* Checks that the last point has a value for each coordinate, and puts its extra numbers behind. */
-static int end_point(struct ledger *ledger, struct point_reading *reading) {
+/* Returns whether the last point has all its rows. */
+static int is_whole(const struct path_reading *reading) {
   const struct ledger_grid *grid = &reading->path->grid;
-  if (reading->path->count == 0 || reading->rows != grid->cells * grid->components ||
-      reading->extras != grid->extra)
-    return 0;
-  struct ledger_point *point = &reading->path->points[reading->path->count - 1];
-  for (int i = 0; i < reading->extras; i++) {
-    int at = reading->rows + i;
-    if (!ledger_make_room(ledger, &point->values, at, sizeof *point->values)) return 0;
-    point->values[at] = reading->extra[i];
-  }
-  return 1;
+  return reading->rows == grid->cells * grid->components + grid->extra + reading->has_head;
 }
 
-/* Returns whether a row with this component may come next, as the first row of its point
-** (`is_new`). */
-static int is_in_place(const struct point_reading *reading, int component, int is_new) {
-  int extra = reading->path->grid.extra;
-  if (component < -1) return component == reading->extras - 1 - extra && is_new == !reading->extras;
-  int is_first = reading->has_head ? component == -1 : reading->rows == 0;
-  return reading->extras == extra && (extra ? !is_new : is_new == is_first);
-}
-
-static int read_row(struct ledger *ledger, struct point_reading *reading, sqlite3_stmt *row) {
+/* Reads a row of the last point, or begins a point. The rows of a point are the components of each
+** key, then `extra` counts of the key '', whose components end with -2, and then the head. */
+static int read_row(struct ledger *ledger, struct path_reading *reading, sqlite3_stmt *row) {
   struct ledger_path *path = reading->path;
-  const char *tier = (const char *)sqlite3_column_text(row, 0);
-  int component = sqlite3_column_int(row, 3), components = path->grid.components;
-  if (!tier) return 0;
-  int is_new = !path->count || strcmp(path->points[path->count - 1].tier, tier) != 0;
-  if (is_new) {
-    uint64_t clock = (uint64_t)sqlite3_column_int64(row, 1);
-    if ((path->count &&
-         (!end_point(ledger, reading) || clock < path->points[path->count - 1].clock)) ||
+  const struct ledger_grid *grid = &path->grid;
+  const char *tier = column_text(ledger, row, 0);
+  if (!path->count || strcmp(path->points[path->count - 1].tier, tier) != 0) {
+    if ((path->count && !is_whole(reading)) ||
         !ledger_make_room(ledger, &path->points, path->count, sizeof *path->points))
       return 0;
-    struct ledger_point *point = &path->points[path->count++];
-    *point = (struct ledger_point){0, clock, 0};
-    point->tier = column_copy(ledger, row, 0);
-    reading->rows = reading->extras = 0;
-    if (!point->tier) return 0;
+    char *copy = column_copy(ledger, row, 0);
+    if (!copy) return 0;
+    path->points[path->count++] =
+        (struct ledger_point){copy, (uint64_t)sqlite3_column_int64(row, 1), 0};
+    reading->rows = 0;
   }
   struct ledger_point *point = &path->points[path->count - 1];
+  int component = sqlite3_column_int(row, 3), at = reading->rows++;
   int64_t value = sqlite3_column_int64(row, 4);
-  if ((uint64_t)sqlite3_column_int64(row, 1) != point->clock || value > FARTHEST ||
-      value < -FARTHEST || !is_in_place(reading, component, is_new))
-    return 0;
-  if (component < -1) reading->extra[reading->extras++] = value;
-  if (component < 0) return 1;
-  if (component != reading->rows % components || !read_key(ledger, reading, row) ||
-      !ledger_make_room(ledger, &point->values, reading->rows, sizeof *point->values))
-    return 0;
-  point->values[reading->rows++] = value;
+  if (value > FARTHEST || value < -FARTHEST) return 0;
+  if (component >= 0) {
+    if (component != at % grid->components ||
+        !read_key(ledger, reading, row, at / grid->components))
+      return 0;
+  } else {
+    int behind = at - grid->cells * grid->components; /* the rows between the keys and this one */
+    if (behind < 0 || component != behind - 1 - grid->extra) return 0;
+  }
+  if (component == -1) return reading->has_head;
+  if (!ledger_make_room(ledger, &point->values, at, sizeof *point->values)) return 0;
+  point->values[at] = value;
   return 1;
 }
 
 int ledger_path_read(struct ledger *ledger, const struct ledger_release *release,
                      struct ledger_grid grid, struct ledger_path *path) {
-  int has_head = may_be_empty(release), keyed = release->keys || has_head;
+  int has_head = may_be_empty(release), is_keyed = release->keys || has_head;
   int sound = grid.components > 0;
-  *path = (struct ledger_path){{0, keyed ? 0 : 1, grid.components, grid.extra}, 0, 0};
-  struct point_reading reading = {.path = path, .keyed = keyed, .has_head = has_head};
-  sqlite3_stmt *row = statement_bind(ledger, &select_path, "i", release->id);
+  *path = (struct ledger_path){{0, is_keyed ? 0 : 1, grid.components, grid.extra}, 0, 0};
+  struct path_reading reading = {path, is_keyed, has_head, 0};
+  /* The order is by rate, not by clock, because two tiers with almost equal rates can have points
+  ** with the same clock. */
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT tier, clock, key, component, value FROM dp_path"
+                                     " JOIN dp_tier ON name = tier WHERE release_id = ?"
+                                     " ORDER BY dp_tier.rate DESC, component < 0, key, component",
+                                     "i", release->id);
   while (sound && statement_row(ledger, row)) sound = read_row(ledger, &reading, row);
-  sound = sound && end_point(ledger, &reading) && (has_head || reading.rows == release->dimension);
+  sound = sound && path->count && is_whole(&reading) &&
+          (has_head || path->grid.cells * grid.components == release->dimension);
   for (int i = 0; i < path->count; i++)
     sound = sound && path->points[i].clock >= (uint64_t)1 << 20 &&
-            path->points[i].clock < (uint64_t)1 << 62;
+            path->points[i].clock < (uint64_t)1 << 62 &&
+            (i == 0 || path->points[i].clock >= path->points[i - 1].clock);
   if (!error_is_set(ledger->error) && !sound) ledger_fail_damaged(ledger, "dp_path");
   return !error_is_set(ledger->error);
 }
 
 int ledger_path_exists(struct ledger *ledger, int64_t release_id) {
-  return statement_integer(ledger, statement_bind(ledger, &find_point, "i", release_id)) != 0;
+  return statement_integer(ledger, "SELECT 1 FROM dp_point WHERE release_id = ? LIMIT 1", "i",
+                           release_id) != 0;
 }
 
 static int64_t insert_point(struct ledger *ledger, const struct ledger_release *release,
                             const char *tier, uint64_t clock) {
-  return statement_run(ledger, &insert_point_row, "issi", release->id, release->name, tier,
-                       (int64_t)clock)
+  return statement_run(ledger, CHANGES_RELEASE,
+                       "INSERT INTO dp_point(release_id, release, tier, clock) VALUES (?, ?, ?, ?)",
+                       "issi", release->id, release->name, tier, (int64_t)clock)
              ? sqlite3_last_insert_rowid(ledger->db)
              : 0;
 }
 
 static int insert_coordinate_row(struct ledger *ledger, int64_t point, const char *key,
                                  int component, int64_t value) {
-  return statement_run(ledger, &insert_coordinate, "isii", point, key, (int64_t)component, value);
+  return statement_run(ledger, CHANGES_POINT,
+                       "INSERT INTO dp_coordinate(point, key, component, value)"
+                       " VALUES (?, ?, ?, ?)",
+                       "isii", point, key, (int64_t)component, value);
 }
 
 static int insert_cells(struct ledger *ledger, int64_t point, const struct ledger_grid *grid,
@@ -404,8 +346,8 @@ int ledger_path_insert(struct ledger *ledger, const struct ledger_release *relea
 
 int ledger_point_extend(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_grid *grid, const int64_t *values) {
-  int64_t point =
-      statement_integer(ledger, statement_bind(ledger, &select_point, "is", release->id, tier));
+  int64_t point = statement_integer(
+      ledger, "SELECT id FROM dp_point WHERE release_id = ? AND tier = ?", "is", release->id, tier);
   return point ? insert_cells(ledger, point, grid, values)
                : ledger_fail_damaged(ledger, "dp_point");
 }
@@ -418,17 +360,24 @@ int ledger_publication_insert(struct ledger *ledger, const struct ledger_release
                               const char *kernel) {
   unsigned char bytes[CURVE_BYTES];
   struct curve curve = curve_of(cost, NAN);
-  return statement_run(ledger, &insert_publication, "issidddbdsdddddddddd", release->id,
-                       release->name, tier, (int64_t)clock, cost->rate, shrink, release->centre,
-                       curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
-                       clipping.unclipped, clipping.stddev, clipping.cut, clipping.cut_low,
-                       clipping.cut_high, clipping.within, clipping.wider_clipped,
-                       clipping.wider_unclipped, threshold);
+  return statement_run(
+      ledger, CHANGES_RELEASE,
+      "INSERT INTO dp_publication(release_id, release, tier, clock, rate, shrink, centre,"
+      " curve, delta, kernel, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
+      " cut_within, wider_clipped, wider_unclipped, threshold, published_at)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+      "issidddbdsdddddddddd", release->id, release->name, tier, (int64_t)clock, cost->rate, shrink,
+      release->centre, curve_bytes(&curve, bytes), cost->delta, kernel, clipping.clipped,
+      clipping.unclipped, clipping.stddev, clipping.cut, clipping.cut_low, clipping.cut_high,
+      clipping.within, clipping.wider_clipped, clipping.wider_unclipped, threshold);
 }
+
+static const char select_publication[] =
+    "SELECT clock, kernel FROM dp_publication WHERE release_id = ? AND tier = ?";
 
 int ledger_publication_find(struct ledger *ledger, int64_t release_id, const char *tier,
                             uint64_t *clock) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *clock = (uint64_t)sqlite3_column_int64(row, 0);
   return 1;
@@ -437,7 +386,12 @@ int ledger_publication_find(struct ledger *ledger, int64_t release_id, const cha
 int ledger_publications(struct ledger *ledger,
                         int (*take)(void *context, const struct ledger_publication *publication),
                         void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_publications, "");
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT release_id, tier, clock, rate, shrink, centre, delta,"
+                                     " clipped, unclipped, unit_stddev, cut, cut_low, cut_high,"
+                                     " cut_within, wider_clipped, wider_unclipped, curve, threshold"
+                                     " FROM dp_publication ORDER BY release_id",
+                                     "");
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 16);
     struct ledger_publication publication = {
@@ -461,7 +415,7 @@ int ledger_publications(struct ledger *ledger,
 
 int ledger_kernel_find(struct ledger *ledger, int64_t release_id, const char *tier, char **kernel) {
   *kernel = 0;
-  sqlite3_stmt *row = statement_bind(ledger, &select_publication, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger, select_publication, "is", release_id, tier);
   if (!statement_row(ledger, row)) return 0;
   *kernel = column_copy(ledger, row, 1);
   return !error_is_set(ledger->error);
@@ -476,7 +430,10 @@ int ledger_symbol_insert(struct ledger *ledger, const struct ledger_release *rel
 
 int ledger_stages(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_stage *stage), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_stages, "i", release_id);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT tier, kernel, curve FROM dp_publication JOIN dp_tier t"
+                                     " ON t.name = tier WHERE release_id = ? ORDER BY t.rate DESC",
+                                     "i", release_id);
   while (statement_row(ledger, row)) {
     struct curve curve = curve_column(ledger, row, 2);
     struct ledger_stage stage = {column_borrow(ledger, row, 0), column_borrow(ledger, row, 1),
@@ -489,7 +446,10 @@ int ledger_stages(struct ledger *ledger, int64_t release_id,
 
 int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
                    int (*take)(void *context, const char *symbol, int64_t count), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_reports, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT key, value FROM dp_path WHERE release_id = ?"
+                                     " AND tier = ? ORDER BY key, component",
+                                     "is", release_id, tier);
   while (statement_row(ledger, row)) {
     const char *symbol = (const char *)sqlite3_column_text(row, 0);
     if (!(symbol ? take(context, symbol, sqlite3_column_int64(row, 1))
@@ -503,14 +463,21 @@ int ledger_reports(struct ledger *ledger, int64_t release_id, const char *tier,
 
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value) {
-  return statement_run(ledger, &insert_value, "isssidddd", release->id, release->name, tier,
-                       value->key, (int64_t)value->component, value->value, value->stddev,
-                       value->low, value->high);
+  return statement_run(ledger, CHANGES_RELEASE,
+                       "INSERT INTO dp_value(release_id, release, tier, key,"
+                       " component, value, stddev, low, high)"
+                       " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                       "isssidddd", release->id, release->name, tier, value->key,
+                       (int64_t)value->component, value->value, value->stddev, value->low,
+                       value->high);
 }
 
 int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                   int (*take)(void *context, const struct ledger_value *value), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_values, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT key, component, value, stddev, low, high FROM dp_value"
+                                     " WHERE release_id = ? AND tier = ? ORDER BY key, component",
+                                     "is", release_id, tier);
   while (statement_row(ledger, row)) {
     struct ledger_value value = value_read(row);
     if (!(value.key ? take(context, &value) : ledger_fail(ledger, "out of memory"))) break;
@@ -520,8 +487,10 @@ int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
 
 int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tier, const char *key,
                       int component, double *value, double *stddev) {
-  sqlite3_stmt *row =
-      statement_bind(ledger, &select_value, "issi", release_id, tier, key, (int64_t)component);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT value, stddev FROM dp_value WHERE release_id = ?"
+                                     " AND tier = ? AND key = ? AND component = ?",
+                                     "issi", release_id, tier, key, (int64_t)component);
   if (!statement_row(ledger, row)) return 0;
   *value = sqlite3_column_double(row, 0);
   *stddev = sqlite3_column_double(row, 1);
@@ -530,61 +499,45 @@ int ledger_value_find(struct ledger *ledger, int64_t release_id, const char *tie
 
 /* ---- what the ledger keeps of a series ------------------------------------------------------- */
 
-static const struct statement update_appended = {
-    .sql = "UPDATE dp_release SET appended = ?2 WHERE id = ?1", .changes = CHANGES_RELEASE};
-static const struct statement forget_secret = {
-    .sql = "UPDATE dp_release SET secret = NULL WHERE id = ?", .changes = CHANGES_RELEASE};
-static const struct statement delete_sums = {.sql = "DELETE FROM dp_exact WHERE release_id = ?",
-                                             .changes = CHANGES_RELEASE};
-static const struct statement delete_allowances = {
-    .sql = "DELETE FROM dp_allowance WHERE release_id = ?", .changes = CHANGES_RELEASE};
-static const struct statement insert_sum = {
-    .sql = "INSERT INTO dp_exact(release_id, period, key, component, value) VALUES (?, ?, ?, ?, ?)",
-    .changes = CHANGES_RELEASE};
-static const struct statement select_sums = {
-    .sql = "SELECT period, key, component, value FROM dp_exact WHERE release_id = ?"};
-static const struct statement insert_allowance = {
-    .sql = "INSERT INTO dp_allowance(release_id, part, units) VALUES (?, ?, ?)",
-    .changes = CHANGES_RELEASE};
-static const struct statement select_allowances = {
-    .sql = "SELECT units FROM dp_allowance WHERE release_id = ? ORDER BY part"};
-static const struct statement update_clipping = {
-    .sql = "UPDATE dp_publication SET clipped = ?3, unclipped = ?4, unit_stddev = ?5"
-           " WHERE release_id = ?1 AND tier = ?2",
-    .changes = CHANGES_RELEASE};
-static const struct statement select_today = {.sql = "SELECT date('now')"};
-/* dp_budget.period_end is the first day after the period. */
-static const struct statement find_budget_end = {
-    .sql = "SELECT name, date(period_end, '-1 day') FROM dp_tier JOIN dp_budget ON tier = name"
-           " WHERE rate >= ?1 AND period_end <= ifnull(?2, '9999')"
-           " ORDER BY period_end, name LIMIT 1"};
-
 int ledger_series_append(struct ledger *ledger, int64_t release_id, int appended) {
-  return statement_run(ledger, &update_appended, "ii", release_id, (int64_t)appended);
+  return statement_run(ledger, CHANGES_RELEASE, "UPDATE dp_release SET appended = ?2 WHERE id = ?1",
+                       "ii", release_id, (int64_t)appended);
 }
 
+static const char delete_allowances[] = "DELETE FROM dp_allowance WHERE release_id = ?";
+
 int ledger_series_forget(struct ledger *ledger, int64_t release_id) {
-  return statement_run(ledger, &forget_secret, "i", release_id) &&
-         statement_run(ledger, &delete_sums, "i", release_id) &&
-         statement_run(ledger, &delete_allowances, "i", release_id);
+  return statement_run(ledger, CHANGES_RELEASE, "UPDATE dp_release SET secret = NULL WHERE id = ?",
+                       "i", release_id) &&
+         statement_run(ledger, CHANGES_RELEASE, "DELETE FROM dp_exact WHERE release_id = ?", "i",
+                       release_id) &&
+         statement_run(ledger, CHANGES_RELEASE, delete_allowances, "i", release_id);
 }
 
 int ledger_publication_clipping(struct ledger *ledger, int64_t release_id, const char *tier,
                                 struct ledger_clipping clipping) {
-  return statement_run(ledger, &update_clipping, "isddd", release_id, tier, clipping.clipped,
-                       clipping.unclipped, clipping.stddev);
+  return statement_run(ledger, CHANGES_RELEASE,
+                       "UPDATE dp_publication SET clipped = ?3, unclipped = ?4,"
+                       " unit_stddev = ?5 WHERE release_id = ?1 AND tier = ?2",
+                       "isddd", release_id, tier, clipping.clipped, clipping.unclipped,
+                       clipping.stddev);
 }
 
 /* ---- exact sums and allowances --------------------------------------------------------------- */
 
 int ledger_exact_insert(struct ledger *ledger, int64_t release_id, const struct ledger_exact *sum) {
-  return statement_run(ledger, &insert_sum, "issis", release_id, sum->period, sum->key,
-                       (int64_t)sum->component, sum->value);
+  return statement_run(ledger, CHANGES_RELEASE,
+                       "INSERT INTO dp_exact(release_id, period, key, component,"
+                       " value) VALUES (?, ?, ?, ?, ?)",
+                       "issis", release_id, sum->period, sum->key, (int64_t)sum->component,
+                       sum->value);
 }
 
 int ledger_exacts(struct ledger *ledger, int64_t release_id,
                   int (*take)(void *context, const struct ledger_exact *sum), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_sums, "i", release_id);
+  sqlite3_stmt *row = statement_bind(
+      ledger, "SELECT period, key, component, value FROM dp_exact WHERE release_id = ?", "i",
+      release_id);
   while (statement_row(ledger, row)) {
     struct ledger_exact sum = {column_text(ledger, row, 0), column_text(ledger, row, 1),
                                sqlite3_column_int(row, 2), column_text(ledger, row, 3)};
@@ -595,7 +548,8 @@ int ledger_exacts(struct ledger *ledger, int64_t release_id,
 
 int ledger_allowances(struct ledger *ledger, int64_t release_id,
                       int (*take)(void *context, const void *units, int size), void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_allowances, "i", release_id);
+  sqlite3_stmt *row = statement_bind(
+      ledger, "SELECT units FROM dp_allowance WHERE release_id = ? ORDER BY part", "i", release_id);
   while (statement_row(ledger, row)) {
     struct bytes units = column_bytes(row, 0);
     if (!take(context, units.at, units.size)) return 0;
@@ -604,24 +558,31 @@ int ledger_allowances(struct ledger *ledger, int64_t release_id,
 }
 
 int ledger_allowance_clear(struct ledger *ledger, int64_t release_id) {
-  return statement_run(ledger, &delete_allowances, "i", release_id);
+  return statement_run(ledger, CHANGES_RELEASE, delete_allowances, "i", release_id);
 }
 
 int ledger_allowance_insert(struct ledger *ledger, int64_t release_id, int part, const void *units,
                             int size) {
-  return statement_run(ledger, &insert_allowance, "iib", release_id, (int64_t)part,
-                       (struct bytes){units, size});
+  return statement_run(ledger, CHANGES_RELEASE,
+                       "INSERT INTO dp_allowance(release_id, part, units) VALUES (?, ?, ?)", "iib",
+                       release_id, (int64_t)part, (struct bytes){units, size});
 }
 
 /* ---- days ------------------------------------------------------------------------------------ */
 
 char *ledger_today(struct ledger *ledger) {
-  return statement_text(ledger, statement_bind(ledger, &select_today, ""));
+  return statement_text(ledger, "SELECT date('now')", "");
 }
 
 int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, char **tier,
                        char **end) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_budget_end, "ds", rate, last);
+  /* dp_budget.period_end is the first day after the period. */
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT name, date(period_end, '-1 day') FROM dp_tier"
+                                     " JOIN dp_budget ON tier = name WHERE rate >= ?1"
+                                     " AND period_end <= ifnull(?2, '9999')"
+                                     " ORDER BY period_end, name LIMIT 1",
+                                     "ds", rate, last);
   if (!statement_row(ledger, row)) return 0;
   *tier = column_copy(ledger, row, 0);
   *end = column_copy(ledger, row, 1);
@@ -660,12 +621,6 @@ int ledger_budget_ends(struct ledger *ledger, double rate, const char *last, cha
   " AND json_extract(options, '$.model') IS json_extract(model, '$')"
 /* clang-format on */
 
-/* After the columns come the results of two checks. The first is 1 if the column `options`
-** agrees with the other columns. The second is 1 if all charges for the release have its name. */
-static const struct statement select_releases = {
-    .sql = "SELECT " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
-           " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r"};
-
 static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
   struct ledger_release release;
   int columns = release_read(ledger, row, &release);
@@ -682,7 +637,13 @@ static void check_release(struct ledger *ledger, sqlite3_stmt *row) {
 }
 
 int releases_verify(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_releases, "");
+  /* After the columns come the results of two checks. The first is 1 if the column `options`
+  ** agrees with the other columns. The second is 1 if all charges for the release have its name. */
+  sqlite3_stmt *row = statement_bind(
+      ledger,
+      "SELECT id, " RELEASE_COLUMNS ", " OPTIONS_AGREE ", NOT EXISTS (SELECT 1 FROM dp_charge c"
+      " WHERE c.release_id = r.id AND c.release <> r.name) FROM dp_release r",
+      "");
   while (statement_row(ledger, row)) check_release(ledger, row);
   return !error_is_set(ledger->error);
 }

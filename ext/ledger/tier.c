@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
@@ -264,41 +263,25 @@ static int tier_make(struct ledger *ledger, struct ledger_tier *tier,
 
 /* ---- creating and dropping tiers ------------------------------------------------------------- */
 
-static const struct statement insert_tier = {
-    .sql = "INSERT INTO dp_tier(name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
-           " rate_limit, pure_limit, slack_limit, period, created_at)"
-           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
-    .changes = CHANGES_TERMS};
-static const struct statement find_use_of_tier = {
-    .sql = "SELECT release FROM dp_charge WHERE tier = ?1 UNION ALL"
-           " SELECT release FROM dp_publication WHERE tier = ?1 UNION ALL"
-           " SELECT release FROM dp_point WHERE tier = ?1 LIMIT 1"};
-static const struct statement find_reserve_at_tier = {
-    .sql = "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1"};
-static const struct statement delete_tier = {.sql = "DELETE FROM dp_tier WHERE name = ?",
-                                             .changes = CHANGES_TERMS};
-static const struct statement insert_budget = {
-    .sql = "INSERT INTO dp_budget"
-           " VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, ?4)",
-    .changes = CHANGES_TERMS};
-static const struct statement delete_budget = {.sql = "DELETE FROM dp_budget WHERE tier = ?",
-                                               .changes = CHANGES_TERMS};
-static const struct statement insert_order = {
-    .sql = "INSERT INTO dp_order(tier, alpha, allowed, curve) VALUES (?, ?, ?, 0)",
-    .changes = CHANGES_TERMS};
-static const struct statement delete_orders = {.sql = "DELETE FROM dp_order WHERE tier = ?",
-                                               .changes = CHANGES_TERMS};
-
 static int store_tier(struct ledger *ledger, const struct ledger_tier *tier) {
-  statement_run(ledger, &insert_tier, "sddddsdddds", tier->name, tier->rate, tier->epsilon,
-                tier->delta, tier->delta_keys, tier->accountant->name, tier->filter_order,
-                tier->rate_limit, tier->pure_limit, tier->slack_limit, tier->period);
-  statement_run(ledger, &insert_budget, "sddd", tier->name, tier->epsilon, tier->delta,
+  statement_run(
+      ledger, CHANGES_TERMS,
+      "INSERT INTO dp_tier(name, rate, epsilon, delta, delta_keys, accountant, filter_order,"
+      " rate_limit, pure_limit, slack_limit, period, created_at)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " STATEMENT_NOW ")",
+      "sddddsdddds", tier->name, tier->rate, tier->epsilon, tier->delta, tier->delta_keys,
+      tier->accountant->name, tier->filter_order, tier->rate_limit, tier->pure_limit,
+      tier->slack_limit, tier->period);
+  statement_run(ledger, CHANGES_TERMS,
+                "INSERT INTO dp_budget VALUES (?1, ?2, ?3, 0, ?2, 0, 0, 0, 0,"
+                " 0, 0, 0, 0, 0, NULL, NULL, ?4)",
+                "sddd", tier->name, tier->epsilon, tier->delta,
                 wider_budget(tier, ledger_wider_factor(ledger)));
   for (int i = 0; i < RENYI_ORDERS; i++) {
     double alpha = renyi_order(i);
-    statement_run(ledger, &insert_order, "sdd", tier->name, alpha,
-                  tier->accountant->allowed(tier, alpha));
+    statement_run(ledger, CHANGES_TERMS,
+                  "INSERT INTO dp_order(tier, alpha, allowed, curve) VALUES (?, ?, ?, 0)", "sdd",
+                  tier->name, alpha, tier->accountant->allowed(tier, alpha));
   }
   return !error_is_set(ledger->error);
 }
@@ -332,12 +315,7 @@ static int tier_is_new(struct ledger *ledger, const struct ledger_tier *tier,
 
 /* ---- the page of a tier ---------------------------------------------------------------------- */
 
-/* A tier that is NULL stands for the page of all tiers. */
-static const struct statement find_page = {.sql = "SELECT options FROM dp_page WHERE tier IS ?"};
-static const struct statement insert_page = {.sql = "INSERT INTO dp_page VALUES (?, ?)",
-                                             .changes = CHANGES_TERMS};
-static const struct statement delete_page = {.sql = "DELETE FROM dp_page WHERE tier IS ?",
-                                             .changes = CHANGES_TERMS};
+static const char delete_page[] = "DELETE FROM dp_page WHERE tier IS ?";
 
 int ledger_page_set(struct ledger *ledger, const char *tier, const char *options) {
   struct ledger_tier *tiers = 0;
@@ -345,11 +323,15 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
   if (!ledger_begin(ledger)) return 0;
   if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
       (!tier || ledger_tier_find(ledger, tiers, count, tier) >= 0)) {
-    sqlite3_stmt *row = statement_bind(ledger, &find_page, "s", tier);
+    /* A tier that is NULL stands for the page of all tiers. */
+    sqlite3_stmt *row =
+        statement_bind(ledger, "SELECT options FROM dp_page WHERE tier IS ?", "s", tier);
     char *old = statement_row(ledger, row) ? column_copy(ledger, row, 0) : 0;
     int differs = old ? strcmp(old, options) != 0 : !is_empty; /* the same ones change nothing */
-    if (differs && (!old || statement_run(ledger, &delete_page, "s", tier)) && !is_empty)
-      statement_run(ledger, &insert_page, "ss", tier, options);
+    if (differs && (!old || statement_run(ledger, CHANGES_TERMS, delete_page, "s", tier)) &&
+        !is_empty)
+      statement_run(ledger, CHANGES_TERMS, "INSERT INTO dp_page VALUES (?, ?)", "ss", tier,
+                    options);
     sqlite3_free(old);
   }
   ledger_tiers_free(tiers, count);
@@ -361,11 +343,17 @@ int ledger_page_set(struct ledger *ledger, const char *tier, const char *options
 /* Fails if a grant reserves a part of the tier's budget, or if a release, even a failed one, was
 ** ever charged, published or stored at it. */
 static int tier_is_unused(struct ledger *ledger, const char *name) {
-  sqlite3_stmt *row = statement_bind(ledger, &find_reserve_at_tier, "s", name);
+  sqlite3_stmt *row =
+      statement_bind(ledger, "SELECT grant_name FROM dp_reserve WHERE tier = ? LIMIT 1", "s", name);
   if (statement_row(ledger, row))
     ledger_fail(ledger, "grant '%s' reserves a part of the budget of tier '%s', which stays",
                 column_text(ledger, row, 0), name);
-  row = statement_bind(ledger, &find_use_of_tier, "s", name);
+  row = statement_bind(ledger,
+                       "SELECT release FROM dp_charge WHERE tier = ?1"
+                       " UNION ALL SELECT release FROM dp_publication WHERE tier = ?1"
+                       " UNION ALL SELECT release FROM dp_point WHERE tier = ?1"
+                       " LIMIT 1",
+                       "s", name);
   if (!statement_row(ledger, row)) return !error_is_set(ledger->error);
   ledger_fail(ledger,
               "tier '%s' has been charged for release '%s', and stays (only a tier that was never "
@@ -380,10 +368,10 @@ int ledger_tier_drop(struct ledger *ledger, const char *name) {
   if (!ledger_begin(ledger)) return 0;
   if (seal_trust_books(ledger) && ledger_tiers(ledger, &tiers, &count) &&
       ledger_tier_find(ledger, tiers, count, name) >= 0 && tier_is_unused(ledger, name) &&
-      statement_run(ledger, &delete_orders, "s", name) &&
-      statement_run(ledger, &delete_budget, "s", name) &&
-      statement_run(ledger, &delete_page, "s", name) &&
-      statement_run(ledger, &delete_tier, "s", name))
+      statement_run(ledger, CHANGES_TERMS, "DELETE FROM dp_order WHERE tier = ?", "s", name) &&
+      statement_run(ledger, CHANGES_TERMS, "DELETE FROM dp_budget WHERE tier = ?", "s", name) &&
+      statement_run(ledger, CHANGES_TERMS, delete_page, "s", name) &&
+      statement_run(ledger, CHANGES_TERMS, "DELETE FROM dp_tier WHERE name = ?", "s", name))
     all_budgets_left(ledger);
   ledger_tiers_free(tiers, count);
   return ledger_commit(ledger);

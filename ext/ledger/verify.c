@@ -5,51 +5,10 @@
 #include <string.h>
 
 #include "base/own_connection.h"
-#include "ledger/accountant.h"
 #include "ledger/internal.h"
 #include "os/os.h"
 
 SQLITE_EXTENSION_INIT3
-
-static const struct statement select_charges = {
-    .sql =
-        "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name,"
-        " hash, kind, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id"};
-static const struct statement find_missing_budget = {
-    .sql = "SELECT 'dp_budget', name, 'is missing' FROM dp_tier WHERE"
-           " name NOT IN (SELECT tier FROM dp_budget) LIMIT 1"};
-static const struct statement select_stored_budget = {
-    .sql = "SELECT spent_high, spent_low, spent_slack, spent_delta, spent_rate, spent_curve,"
-           " spent_pure, spent_epsilon, remaining_epsilon, epsilon, delta, releases_left, releases,"
-           " (SELECT count(DISTINCT release_id) FROM dp_charge c WHERE"
-           " c.tier = b.tier AND period IS period_start) FROM dp_budget b WHERE tier = ?"};
-static const struct statement select_stored_orders = {
-    .sql = "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha"};
-static const struct statement find_orphan = {
-    .sql = "SELECT *, 'has no publication or release' FROM"
-           " (SELECT 'dp_value', release FROM dp_value v WHERE NOT EXISTS (SELECT 1 FROM"
-           " dp_publication p WHERE p.release_id = v.release_id AND p.tier = v.tier)"
-           " UNION ALL SELECT 'dp_path', release FROM dp_point q WHERE release_id NOT IN"
-           " (SELECT id FROM dp_release) OR NOT EXISTS"
-           " (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
-           " UNION ALL SELECT 'dp_coordinate', point FROM dp_coordinate WHERE point NOT IN"
-           " (SELECT id FROM dp_point)"
-           " UNION ALL SELECT 'dp_release', name FROM dp_release WHERE state = 'released' AND"
-           " id NOT IN (SELECT release_id FROM dp_publication)) LIMIT 1"};
-static const struct statement select_returns = {
-    .sql = "SELECT c.release, c.tier, c.release_id, c.id, t.rate, r.until IS NULL FROM dp_charge c"
-           " JOIN dp_tier t ON t.name = c.tier LEFT JOIN dp_release r ON r.id = c.release_id"
-           " WHERE c.kind = 'return'"};
-/* Finds a publication of release ?1 that costs ?3, at a tier of at most the rate ?2. */
-static const struct statement find_worth = {
-    .sql = "SELECT 1 FROM dp_publication p JOIN dp_tier t ON t.name = p.tier WHERE release_id = ?1"
-           " AND t.rate <= ?2 AND abs(?3 - p.rate) <= ?4 * p.rate LIMIT 1"};
-/* Lists each publication together with each tier that must have paid for it. */
-static const struct statement select_publications_to_pay = {
-    .sql = "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism, p.clock, r.sensitivity,"
-           " p.rate, p.delta, p.curve, r.weight * own.rate, ifnull(r.key_share, 0) * own.delta_keys"
-           " FROM dp_publication p JOIN dp_release r ON r.id = p.release_id"
-           " JOIN dp_tier own ON own.name = p.tier JOIN dp_tier t ON t.rate >= own.rate"};
 
 /* The budget of one tier in one period, recomputed from its charges. */
 struct recount {
@@ -129,7 +88,11 @@ static int check_charge(struct ledger *ledger, sqlite3_stmt *row, int64_t expect
 
 static void check_chain(struct ledger *ledger, struct recount *recounts, int count) {
   char hash[HASH_SIZE] = "";
-  sqlite3_stmt *row = statement_bind(ledger, &select_charges, "");
+  sqlite3_stmt *row = statement_bind(
+      ledger,
+      "SELECT id, release_id, release, tier, rate, slack, delta, curve, at, period, grant_name,"
+      " hash, kind, " SUBJECT("c.release_id") " FROM dp_charge c ORDER BY id",
+      "");
   for (int64_t expected = 1; statement_row(ledger, row); expected++)
     check_charge(ledger, row, expected, hash, recounts, count);
 }
@@ -154,7 +117,14 @@ static int close_to(double a, double b) {
 static int check_budget(struct ledger *ledger, const struct recount *recount, int64_t left) {
   const struct ledger_tier *tier = recount->tier;
   const struct budget *budget = &recount->budget;
-  sqlite3_stmt *row = statement_bind(ledger, &select_stored_budget, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT spent_high, spent_low, spent_slack, spent_delta,"
+                                     " spent_rate, spent_curve, spent_pure, spent_epsilon,"
+                                     " remaining_epsilon, epsilon, delta, releases_left, releases,"
+                                     " (SELECT count(DISTINCT release_id) FROM dp_charge c"
+                                     " WHERE c.tier = b.tier AND period IS period_start)"
+                                     " FROM dp_budget b WHERE tier = ?",
+                                     "s", tier->name);
   if (!statement_row(ledger, row)) return 0;
   double epsilon = budget_epsilon(tier, budget, &recount->curve);
   const double totals[] = {budget->rate.high,      budget->rate.low, budget->slack, budget->delta,
@@ -191,7 +161,9 @@ static int check_filter(struct ledger *ledger, const struct recount *recount) {
       !(isnan(fresh.pure_limit) ? isnan(tier->pure_limit) : tier->pure_limit == fresh.pure_limit))
     return ledger_discrepancy(ledger, "dp_tier: the filter of tier '%s' is not that of its budget",
                               tier->name);
-  sqlite3_stmt *row = statement_bind(ledger, &select_stored_orders, "s", tier->name);
+  sqlite3_stmt *row = statement_bind(
+      ledger, "SELECT alpha, allowed, curve FROM dp_order WHERE tier = ? ORDER BY alpha", "s",
+      tier->name);
   for (; statement_row(ledger, row); orders++) {
     double alpha = sqlite3_column_double(row, 0);
     double allowed = accountant->allowed(tier, alpha), stored = sqlite3_column_double(row, 1);
@@ -279,13 +251,30 @@ static int check_return(struct ledger *ledger, sqlite3_stmt *row) {
   int64_t release_id = sqlite3_column_int64(row, 2);
   struct payment left =
       paid_until(ledger, release_id, column_text(ledger, row, 1), sqlite3_column_int64(row, 3));
-  int fits = statement_integer(ledger, statement_bind(ledger, &find_worth, "iddd", release_id,
-                                                      sqlite3_column_double(row, 4),
-                                                      total_up(left.rate), RETURN_ROUNDING)) != 0;
+  /* a publication of the release that costs what is left, at the tier or outside it */
+  int fits = statement_integer(ledger,
+                               "SELECT 1 FROM dp_publication p JOIN dp_tier t ON t.name = p.tier"
+                               " WHERE release_id = ?1 AND t.rate <= ?2"
+                               " AND abs(?3 - p.rate) <= ?4 * p.rate LIMIT 1",
+                               "iddd", release_id, sqlite3_column_double(row, 4),
+                               total_up(left.rate), RETURN_ROUNDING) != 0;
   return (fits && !sqlite3_column_int(row, 5) && left.slack >= 0) ||
          ledger_discrepancy(ledger, "dp_charge: what '%s' gave back to tier '%s' does not fit it",
                             column_text(ledger, row, 0), column_text(ledger, row, 1));
 }
+
+static const char find_orphan[] = "SELECT *, 'has no publication or release'"
+                                  " FROM (SELECT 'dp_value', release FROM dp_value v WHERE"
+                                  " NOT EXISTS (SELECT 1 FROM dp_publication p"
+                                  " WHERE p.release_id = v.release_id AND p.tier = v.tier)"
+                                  " UNION ALL SELECT 'dp_path', release FROM dp_point q"
+                                  " WHERE release_id NOT IN (SELECT id FROM dp_release) OR"
+                                  " NOT EXISTS (SELECT 1 FROM dp_coordinate WHERE point = q.id)"
+                                  " UNION ALL SELECT 'dp_coordinate', point FROM dp_coordinate"
+                                  " WHERE point NOT IN (SELECT id FROM dp_point)"
+                                  " UNION ALL SELECT 'dp_release', name FROM dp_release"
+                                  " WHERE state = 'released' AND id NOT IN (SELECT release_id"
+                                  " FROM dp_publication)) LIMIT 1";
 
 int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct number_locale before = locale_plain(); /* SQLite's JSON functions read the options */
@@ -295,9 +284,15 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
   struct recount *recounts = sqlite3_malloc64(sizeof *recounts * (sqlite3_uint64)(count + 1));
   if (!recounts) ledger_fail(ledger, "out of memory");
   for (int i = 0; recounts && i < count; i++) recounts[i] = (struct recount){.tier = &tiers[i]};
-  statement_discrepancy(ledger, &find_missing_budget);
+  statement_discrepancy(ledger, "SELECT 'dp_budget', name, 'is missing' FROM dp_tier"
+                                " WHERE name NOT IN (SELECT tier FROM dp_budget) LIMIT 1");
   if (recounts) check_chain(ledger, recounts, count);
-  sqlite3_stmt *row = statement_bind(ledger, &select_returns, "");
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT c.release, c.tier, c.release_id, c.id, t.rate,"
+                                     " r.until IS NULL FROM dp_charge c JOIN dp_tier t"
+                                     " ON t.name = c.tier LEFT JOIN dp_release r"
+                                     " ON r.id = c.release_id WHERE c.kind = 'return'",
+                                     "");
   while (statement_row(ledger, row)) check_return(ledger, row);
   for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
     recount_end(ledger, &recounts[i]);
@@ -305,9 +300,17 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
     check_budget(ledger, &recounts[i], releases_left(ledger, tiers, i));
   }
   grants_verify(ledger, tiers, count);
-  statement_discrepancy(ledger, &find_orphan);
+  statement_discrepancy(ledger, find_orphan);
   releases_verify(ledger);
-  row = statement_bind(ledger, &select_publications_to_pay, "");
+  /* Lists each publication together with each tier that must have paid for it. */
+  row = statement_bind(ledger,
+                       "SELECT p.release, p.tier, t.name, p.release_id, r.mechanism,"
+                       " p.clock, r.sensitivity, p.rate, p.delta, p.curve, r.weight *"
+                       " own.rate, ifnull(r.key_share, 0) * own.delta_keys"
+                       " FROM dp_publication p JOIN dp_release r"
+                       " ON r.id = p.release_id JOIN dp_tier own ON own.name = p.tier"
+                       " JOIN dp_tier t ON t.rate >= own.rate",
+                       "");
   while (statement_row(ledger, row)) check_publication(ledger, row, describe);
   for (int i = 0; recounts && i < count; i++) sqlite3_free(recounts[i].period);
   sqlite3_free(recounts);
@@ -317,41 +320,6 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
 }
 
 /* ---- seals, states and the schema ------------------------------------------------------------ */
-
-static const struct statement check_integrity = {.sql = "PRAGMA integrity_check(1)"};
-static const struct statement find_wrong_state = {
-    .sql = "SELECT 'dp_release', name, 'is ' || state || ', which does not fit its points' FROM"
-           " (SELECT name, state, EXISTS (SELECT 1 FROM dp_publication WHERE release_id = id) AS"
-           " published, EXISTS (SELECT 1 FROM dp_point p WHERE p.release_id = r.id) AS drawn"
-           " FROM dp_release r)"
-           " WHERE (state = 'released' AND NOT (published AND drawn)) OR"
-           " (state = 'charged' AND published <> drawn) UNION ALL"
-           " SELECT 'sqlite_sequence', 'dp_release', 'is not the last id' WHERE"
-           " (SELECT ifnull(group_concat(typeof(name) || typeof(seq) || name || seq),"
-           " 'textintegerdp_release0') FROM sqlite_sequence) <>"
-           " 'textintegerdp_release' || (SELECT ifnull(max(id), 0) FROM dp_release)"
-           " LIMIT 1"};
-static const struct statement find_wrong_name = {
-    .sql = "SELECT t, p.release, 'is not the name of its release' FROM"
-           " (SELECT 'dp_charge' AS t, release_id, release FROM dp_charge UNION ALL"
-           " SELECT 'dp_publication', release_id, release FROM dp_publication UNION ALL"
-           " SELECT 'dp_value', release_id, release FROM dp_value UNION ALL"
-           " SELECT 'dp_path', release_id, release FROM dp_point) p"
-           " LEFT JOIN dp_release r ON r.id = release_id WHERE p.release IS NOT r.name LIMIT 1"};
-/* Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
-** and dp_seal), and dp_order.curve. */
-static const struct statement find_wrong_type = {
-    .sql = "SELECT 'dp_charge', id, 'has a column of another type' FROM dp_charge WHERE"
-           " typeof(release) || typeof(tier) || typeof(at) || typeof(hash) || typeof(rate) ||"
-           " typeof(delta) || typeof(slack) || typeof(release_id) || typeof(kind) <>"
-           " 'texttexttexttextrealrealrealintegertext' OR typeof(curve) NOT IN ('null', 'blob') OR "
-           "typeof(grant_name) NOT IN ('null',"
-           " 'text') OR typeof(period) NOT IN ('null', 'text') UNION ALL"
-           " SELECT 'dp_seal', id, 'has a column of another type' FROM dp_seal WHERE"
-           " typeof(digest) || typeof(books) || typeof(at) || typeof(hash) || typeof(release_id) ||"
-           " typeof(charge_id) <> 'texttexttexttextintegerinteger' UNION ALL"
-           " SELECT 'dp_order', tier, 'has a column of another type' FROM dp_order WHERE"
-           " typeof(curve) <> 'real' LIMIT 1"};
 
 #define OBJECTS                                                                                    \
   "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
@@ -442,15 +410,56 @@ static int check_schema(struct ledger *ledger) {
 /* SQLite's own check finds, for example, an index that disagrees with its table, which a statement
 ** that reads the index cannot notice. */
 static void check_file(struct ledger *ledger) {
-  sqlite3_stmt *row = statement_bind(ledger, &check_integrity, "");
+  sqlite3_stmt *row = statement_bind(ledger, "PRAGMA integrity_check(1)", "");
   if (statement_row(ledger, row) && strcmp(column_text(ledger, row, 0), "ok") != 0)
     ledger_discrepancy(ledger, "file: %s", column_text(ledger, row, 0));
 }
 
+static const char find_wrong_state[] =
+    "SELECT 'dp_release', name, 'is ' || state || ', which does"
+    " not fit its points' FROM (SELECT name, state, EXISTS (SELECT"
+    " 1 FROM dp_publication WHERE release_id = id) AS published,"
+    " EXISTS (SELECT 1 FROM dp_point p"
+    " WHERE p.release_id = r.id) AS drawn FROM dp_release r)"
+    " WHERE (state = 'released' AND NOT (published AND drawn))"
+    " OR (state = 'charged' AND published <> drawn)"
+    " UNION ALL SELECT 'sqlite_sequence', 'dp_release', 'is not"
+    " the last id' WHERE (SELECT ifnull(group_concat(typeof(name)"
+    " || typeof(seq) || name || seq), 'textintegerdp_release0')"
+    " FROM sqlite_sequence) <> 'textintegerdp_release' || (SELECT"
+    " ifnull(max(id), 0) FROM dp_release) LIMIT 1";
+
+static const char find_wrong_name[] =
+    "SELECT t, p.release, 'is not the name of its release'"
+    " FROM (SELECT 'dp_charge' AS t, release_id, release"
+    " FROM dp_charge UNION ALL SELECT 'dp_publication',"
+    " release_id, release FROM dp_publication"
+    " UNION ALL SELECT 'dp_value', release_id, release"
+    " FROM dp_value UNION ALL SELECT 'dp_path', release_id, release"
+    " FROM dp_point) p LEFT JOIN dp_release r ON r.id = release_id"
+    " WHERE p.release IS NOT r.name LIMIT 1";
+
+/* Checks the types of the columns that no seal covers: those of the two hash chains (dp_charge
+** and dp_seal), and dp_order.curve. */
+static const char find_wrong_type[] = "SELECT 'dp_charge', id, 'has a column of another type'"
+                                      " FROM dp_charge WHERE typeof(release) || typeof(tier) ||"
+                                      " typeof(at) || typeof(hash) || typeof(rate) || typeof(delta)"
+                                      " || typeof(slack) || typeof(release_id) || typeof(kind) <>"
+                                      " 'texttexttexttextrealrealrealintegertext'"
+                                      " OR typeof(curve) NOT IN ('null', 'blob')"
+                                      " OR typeof(grant_name) NOT IN ('null', 'text')"
+                                      " OR typeof(period) NOT IN ('null', 'text')"
+                                      " UNION ALL SELECT 'dp_seal', id, 'has a column of another"
+                                      " type' FROM dp_seal WHERE typeof(digest) || typeof(books) ||"
+                                      " typeof(at) || typeof(hash) || typeof(release_id) ||"
+                                      " typeof(charge_id) <> 'texttexttexttextintegerinteger'"
+                                      " UNION ALL SELECT 'dp_order', tier, 'has a column of another"
+                                      " type' FROM dp_order WHERE typeof(curve) <> 'real' LIMIT 1";
+
 int ledger_verify_seals(struct ledger *ledger) {
-  statement_discrepancy(ledger, &find_wrong_state);
-  statement_discrepancy(ledger, &find_wrong_name);
-  statement_discrepancy(ledger, &find_wrong_type);
+  statement_discrepancy(ledger, find_wrong_state);
+  statement_discrepancy(ledger, find_wrong_name);
+  statement_discrepancy(ledger, find_wrong_type);
   seals_verify(ledger, ledger_last_charge(ledger));
   check_schema(ledger);
   check_file(ledger);

@@ -16,97 +16,37 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- display(), figure(), component() and exact() -------------------------------------------- */
 
-enum {
-  KIND,
-  LO,
-  HI,
-  CLIP,
-  SIZE,
-  GRID,
-  CENTRE,
-  THETA,
-  RADIUS,
-  MIXED,
-  KEY,
-  STDDEV,
-  VALUE,
-  LOW,
-  HIGH,
-  ARGUMENTS
-};
-#define FIGURE_ARGUMENTS 27
-
-static int is_finite(sqlite3_value *value) {
-  return sqlite3_value_type(value) == SQLITE_FLOAT && isfinite(sqlite3_value_double(value));
-}
+/* The first arguments of display(), figure() and component(): what is said of a release `r`. */
+#define RELEASE_SQL                                                                                \
+  "r.kind, r.mechanism, r.quantiles, r.ways, r.periods, r.clip, r.lo, r.hi, r.grid, r.centre,"     \
+  " r.theta, r.radius, r.size, r.max_groups"
+#define RELEASE_ARGUMENTS 14
 
 static double number_or_nan(sqlite3_value *value) {
   return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
-}
-
-struct shown {
-  const struct ledger_release *release;
-  const struct ledger_value *value;
-  struct kind_display kind;
-};
-
-static char *display_interval(const struct shown *shown) {
-  const struct ledger_release *release = shown->release;
-  const struct ledger_value *value = shown->value;
-  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
-  if (isfinite(release->grid)) {
-    terms.origin = release->lo;
-    terms.step = release->grid;
-  } else if (shown->kind.has_leaves && release->size > 0) {
-    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
-  }
-  return figure_with_interval(value->value, value->low, value->high, &terms);
-}
-
-/* A number that was drawn from the leaves of a range, without noise around it, is the middle of a
-** leaf, or a value of the grid. */
-static char *display_drawn(const struct shown *shown) {
-  double value = shown->value->value;
-  struct figure_terms terms = {.least = shown->kind.least, .most = shown->kind.most};
-  if (!isfinite(shown->release->grid) && shown->release->size > 0) {
-    double leaf = (terms.most / 2 - terms.least / 2) / shown->release->size * 2;
-    double unit = pow(10, floor(log10(leaf)));
-    if (unit > 0) value = rint(value / unit) * unit;
-  }
-  return figure_with_interval(value, value, value, &terms);
-}
-
-static struct kind_display kind_of(const struct ledger *ledger,
-                                   const struct ledger_release *release) {
-  return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
-}
-
-static char *display_noisy(const struct ledger *ledger, const struct shown *shown, int is_mixed) {
-  int has_interval = isfinite(shown->value->low) && isfinite(shown->value->high);
-  char *number = has_interval ? display_interval(shown) : figure_alone(shown->value->value);
-  if (!number) return 0;
-  sqlite3_str *words = sqlite3_str_new(0);
-  sqlite3_str_appendall(words, number);
-  ledger->kinds->move(words, shown->release, is_mixed);
-  sqlite3_free(number);
-  return sqlite3_str_finish(words);
-}
-
-int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
-                   const struct ledger_value *value, char **display) {
-  struct shown shown = {release, value, kind_of(ledger, release)};
-  *display = isfinite(value->value) ? display_noisy(ledger, &shown, 0) : 0;
-  return *display || !isfinite(value->value) || error_set_memory(ledger->error);
-}
-
-static double finite_or_nan(sqlite3_value *value) {
-  return is_finite(value) ? sqlite3_value_double(value) : (double)NAN;
 }
 
 /* Sets *text to the text of an argument, or null. Returns 0 when out of memory. */
 static int text_of(sqlite3_value *value, const char **text) {
   *text = (const char *)sqlite3_value_text(value);
   return *text || sqlite3_value_type(value) == SQLITE_NULL;
+}
+
+/* Reads the arguments RELEASE_SQL. Returns 0 when out of memory. */
+static int release_of(sqlite3_value **argv, struct ledger_release *release) {
+  char **texts[] = {&release->kind, &release->mechanism, &release->quantiles, &release->ways,
+                    &release->periods};
+  double *numbers[] = {&release->clip,   &release->lo,    &release->hi,    &release->grid,
+                       &release->centre, &release->theta, &release->radius};
+  *release = (struct ledger_release){.size = sqlite3_value_int(argv[12]),
+                                     .max_groups = sqlite3_value_int(argv[13])};
+  for (int i = 0; i < 5; i++) {
+    const char *text;
+    if (!text_of(argv[i], &text)) return 0;
+    *texts[i] = (char *)text;
+  }
+  for (int i = 0; i < 7; i++) *numbers[i] = number_or_nan(argv[5 + i]);
+  return 1;
 }
 
 /* A null pointer means: out of memory. */
@@ -118,45 +58,120 @@ static void result_made(sqlite3_context *context, char *text) {
   }
 }
 
+static struct kind_display kind_of(const struct ledger *ledger,
+                                   const struct ledger_release *release) {
+  return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
+}
+
+static char *display_interval(const struct ledger *ledger, const struct ledger_release *release,
+                              const struct ledger_value *value) {
+  struct kind_display kind = kind_of(ledger, release);
+  struct figure_terms terms = {.least = kind.least, .most = kind.most};
+  if (isfinite(release->grid)) {
+    terms.origin = release->lo;
+    terms.step = release->grid;
+  } else if (kind.has_leaves && release->size > 0) {
+    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
+  }
+  return figure_with_interval(value->value, value->low, value->high, &terms);
+}
+
+/* A number that was drawn from the leaves of a range, without noise around it, is the middle of a
+** leaf, or a value of the grid. */
+static char *display_drawn(const struct kind_display *kind, const struct ledger_release *release,
+                           double value) {
+  struct figure_terms terms = {.least = kind->least, .most = kind->most};
+  if (!isfinite(release->grid) && release->size > 0) {
+    double leaf = (terms.most / 2 - terms.least / 2) / release->size * 2;
+    double unit = pow(10, floor(log10(leaf)));
+    if (unit > 0) value = rint(value / unit) * unit;
+  }
+  return figure_with_interval(value, value, value, &terms);
+}
+
+static char *display_noisy(const struct ledger *ledger, const struct ledger_release *release,
+                           const struct ledger_value *value, int is_mixed) {
+  int has_interval = isfinite(value->low) && isfinite(value->high);
+  char *number =
+      has_interval ? display_interval(ledger, release, value) : figure_alone(value->value);
+  if (!number) return 0;
+  sqlite3_str *words = sqlite3_str_new(0);
+  sqlite3_str_appendall(words, number);
+  ledger->kinds->move(words, release, is_mixed);
+  sqlite3_free(number);
+  return sqlite3_str_finish(words);
+}
+
+int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
+                   const struct ledger_value *value, char **display) {
+  *display = isfinite(value->value) ? display_noisy(ledger, release, value, 0) : 0;
+  return *display || !isfinite(value->value) || error_set_memory(ledger->error);
+}
+
 /* The last bin of bounds (sums/layout.h) also has the values beyond its end. */
 #define LAST_BOUND 0x1p128
 
+/* display(RELEASE_SQL, is_mixed, key, stddev, value, low, high) */
 static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
   (void)argc;
   const struct ledger *ledger = sqlite3_user_data(context);
-  const char *kind;
-  if (!text_of(argv[KIND], &kind)) {
-    sqlite3_result_error_nomem(context);
+  struct ledger_release release;
+  argv += RELEASE_ARGUMENTS;
+  if (!release_of(argv - RELEASE_ARGUMENTS, &release)) {
+    result_made(context, 0);
     return;
   }
-  struct ledger_release release = {.kind = (char *)kind,
-                                   .lo = number_or_nan(argv[LO]),
-                                   .hi = number_or_nan(argv[HI]),
-                                   .clip = number_or_nan(argv[CLIP]),
-                                   .size = sqlite3_value_int(argv[SIZE]),
-                                   .grid = finite_or_nan(argv[GRID]),
-                                   .centre = number_or_nan(argv[CENTRE]),
-                                   .theta = number_or_nan(argv[THETA]),
-                                   .radius = number_or_nan(argv[RADIUS])};
-  struct ledger_value value = {.value = finite_or_nan(argv[VALUE]),
-                               .low = finite_or_nan(argv[LOW]),
-                               .high = finite_or_nan(argv[HIGH])};
-  struct shown shown = {.release = &release, .value = &value};
-  if (release.kind) shown.kind = kind_of(ledger, &release);
-  if (sqlite3_value_type(argv[STDDEV]) == SQLITE_NULL) {
-    /* a quantile that was drawn, an end of bounds, or a symbol */
-    if (shown.kind.has_leaves && isfinite(value.value)) {
-      result_made(context, display_drawn(&shown));
-    } else if (release.kind && strcmp(release.kind, "bounds") == 0) {
-      double end = sqlite3_value_double(argv[VALUE]);
-      const char *beyond = end >= LAST_BOUND ? " or more" : end <= -LAST_BOUND ? " or less" : "";
-      result_made(context, sqlite3_mprintf("%.15g%s", end, beyond));
-    } else {
-      sqlite3_result_value(context, argv[KEY]);
-    }
-  } else if (release.kind && isfinite(value.value)) { /* otherwise the result is NULL */
-    result_made(context, display_noisy(ledger, &shown, sqlite3_value_int(argv[MIXED])));
+  struct ledger_value value = {.value = number_or_nan(argv[3]),
+                               .low = number_or_nan(argv[4]),
+                               .high = number_or_nan(argv[5])};
+  if (sqlite3_value_type(argv[2]) != SQLITE_NULL) {
+    if (isfinite(value.value)) /* otherwise the result is NULL */
+      result_made(context, display_noisy(ledger, &release, &value, sqlite3_value_int(argv[0])));
+    return;
   }
+  /* a quantile that was drawn, an end of bounds, or a symbol */
+  struct kind_display kind = kind_of(ledger, &release);
+  if (kind.has_leaves && isfinite(value.value)) {
+    result_made(context, display_drawn(&kind, &release, value.value));
+  } else if (strcmp(release.kind, "bounds") == 0) {
+    double end = value.value;
+    const char *beyond = end >= LAST_BOUND ? " or more" : end <= -LAST_BOUND ? " or less" : "";
+    result_made(context, sqlite3_mprintf("%.15g%s", end, beyond));
+  } else {
+    sqlite3_result_value(context, argv[1]);
+  }
+}
+
+/* figure(RELEASE_SQL, unit, is_mixed, threshold, the columns of struct ledger_clipping, wider,
+** factor) */
+static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const struct ledger *ledger = sqlite3_user_data(context);
+  struct ledger_release release;
+  int read = release_of(argv, &release);
+  argv += RELEASE_ARGUMENTS;
+  struct ledger_figure terms = {0,
+                                sqlite3_value_int(argv[1]),
+                                number_or_nan(argv[2]),
+                                {number_or_nan(argv[3]), number_or_nan(argv[4]),
+                                 number_or_nan(argv[5]), number_or_nan(argv[6]),
+                                 number_or_nan(argv[7]), number_or_nan(argv[8]),
+                                 number_or_nan(argv[9]), number_or_nan(argv[10]),
+                                 number_or_nan(argv[11])},
+                                0,
+                                number_or_nan(argv[13])};
+  read = read && text_of(argv[0], &terms.unit) && text_of(argv[12], &terms.wider);
+  result_made(context, read ? ledger->kinds->figure(&release, &terms) : 0);
+}
+
+/* component(RELEASE_SQL, component) */
+static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  const struct ledger *ledger = sqlite3_user_data(context);
+  struct ledger_release release;
+  int read = release_of(argv, &release);
+  int at = sqlite3_value_int(argv[RELEASE_ARGUMENTS]);
+  result_made(context, read ? ledger->kinds->component(&release, at) : 0);
 }
 
 static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
@@ -170,62 +185,20 @@ static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
   }
 }
 
-static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  const struct ledger *ledger = sqlite3_user_data(context);
-  const char *texts[FIGURE_ARGUMENTS] = {0};
-  int read = 1;
-  for (int i = 0; i < argc; i++)
-    if (i == 0 || (i >= 9 && i <= 13) || i == 25) read = read && text_of(argv[i], &texts[i]);
-  struct ledger_release release = {.kind = (char *)texts[0],
-                                   .clip = number_or_nan(argv[1]),
-                                   .lo = number_or_nan(argv[2]),
-                                   .hi = number_or_nan(argv[3]),
-                                   .grid = number_or_nan(argv[4]),
-                                   .centre = number_or_nan(argv[5]),
-                                   .theta = number_or_nan(argv[6]),
-                                   .radius = number_or_nan(argv[7]),
-                                   .max_groups = sqlite3_value_int(argv[8]),
-                                   .quantiles = (char *)texts[9],
-                                   .ways = (char *)texts[10],
-                                   .periods = (char *)texts[11],
-                                   .mechanism = (char *)texts[12]};
-  struct ledger_figure terms = {texts[13],
-                                sqlite3_value_int(argv[14]),
-                                number_or_nan(argv[15]),
-                                {number_or_nan(argv[16]), number_or_nan(argv[17]),
-                                 number_or_nan(argv[18]), number_or_nan(argv[19]),
-                                 number_or_nan(argv[20]), number_or_nan(argv[21]),
-                                 number_or_nan(argv[22]), number_or_nan(argv[23]),
-                                 number_or_nan(argv[24])},
-                                texts[25],
-                                number_or_nan(argv[26])};
-  result_made(context, read && release.kind ? ledger->kinds->figure(&release, &terms) : 0);
-}
-
-static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  const struct ledger *ledger = sqlite3_user_data(context);
-  const char *kind = 0, *quantiles = 0;
-  (void)argc;
-  int read = text_of(argv[0], &kind) && text_of(argv[4], &quantiles);
-  struct ledger_release release = {.kind = (char *)kind,
-                                   .lo = number_or_nan(argv[1]),
-                                   .hi = number_or_nan(argv[2]),
-                                   .size = sqlite3_value_int(argv[3]),
-                                   .quantiles = (char *)quantiles};
-  result_made(context,
-              read && kind ? ledger->kinds->component(&release, sqlite3_value_int(argv[5])) : 0);
-}
-
 int views_register(struct ledger *ledger, sqlite3 *db) {
-  return (sqlite3_create_function_v2(db, "display", ARGUMENTS, SQLITE_UTF8, ledger, display, 0, 0,
-                                     0) == SQLITE_OK &&
-          sqlite3_create_function_v2(db, "figure", FIGURE_ARGUMENTS, SQLITE_UTF8, ledger, figure, 0,
-                                     0, 0) == SQLITE_OK &&
-          sqlite3_create_function_v2(db, "component", 6, SQLITE_UTF8, ledger, component, 0, 0, 0) ==
-              SQLITE_OK &&
-          sqlite3_create_function_v2(db, "exact", 1, SQLITE_UTF8, 0, exact, 0, 0, 0) ==
-              SQLITE_OK) ||
-         ledger_fail(ledger, "out of memory");
+  static const struct {
+    const char *name;
+    int arguments;
+    void (*run)(sqlite3_context *context, int argc, sqlite3_value **argv);
+  } functions[] = {{"display", RELEASE_ARGUMENTS + 6, display},
+                   {"figure", RELEASE_ARGUMENTS + 14, figure},
+                   {"component", RELEASE_ARGUMENTS + 1, component},
+                   {"exact", 1, exact}};
+  int rc = SQLITE_OK;
+  for (int i = 0; i < 4 && rc == SQLITE_OK; i++)
+    rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,
+                                    ledger, functions[i].run, 0, 0, 0);
+  return rc == SQLITE_OK || ledger_fail(ledger, "out of memory");
 }
 
 /* ---- SQL for the words of a value ------------------------------------------------------------ */
@@ -239,11 +212,10 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
 /* SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
 ** and for what the value is, in words. */
 #define DISPLAY_SQL(v, low, high) \
-  "display(r.kind, r.lo, r.hi, r.clip, r.size, r.grid, r.centre, r.theta, r.radius," \
-  " " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value, " low ", " high ")"
+  "display(" RELEASE_SQL ", " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value," \
+  " " low ", " high ")"
 #define FIGURE_SQL(v) \
-  "(SELECT figure(r.kind, r.clip, r.lo, r.hi, r.grid, r.centre, r.theta, r.radius, r.max_groups," \
-  " r.quantiles, r.ways, r.periods, r.mechanism," \
+  "(SELECT figure(" RELEASE_SQL "," \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger)," \
   " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low," \
   " p.cut_high, p.cut_within, p.wider_clipped, p.wider_unclipped," \
@@ -275,7 +247,7 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   "     FROM json_each(" v ".key) e)" \
   "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END" \
   " AS written," \
-  " component(r.kind, r.lo, r.hi, r.size, r.quantiles, " v ".component) AS meant))"
+  " component(" RELEASE_SQL ", " v ".component) AS meant))"
 
 /* SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
 ** the cost of its publication there, in percent of the most that it could cost. */
@@ -297,12 +269,6 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   " p.rate / (" r ".weight * t.rate)) FROM dp_publication p JOIN dp_tier t ON t.name = p.tier" \
   " WHERE p.release_id = " r ".id AND p.clock = " r ".stop AND " seen " ORDER BY t.rate DESC" \
   " LIMIT 1), " r ".options))"
-
-static const struct statement select_values_in_words = {.sql =
-  "SELECT key, component, value, stddev, low, high,"
-  " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v") ", " LABEL_SQL("v")
-  " FROM dp_value v JOIN dp_release r ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
-  " ORDER BY key, component"};
 /* clang-format on */
 
 struct ledger_value value_read(sqlite3_stmt *row) {
@@ -316,7 +282,13 @@ struct ledger_value value_read(sqlite3_stmt *row) {
 
 int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
                            ledger_take_words *take, void *context) {
-  sqlite3_stmt *row = statement_bind(ledger, &select_values_in_words, "is", release_id, tier);
+  sqlite3_stmt *row = statement_bind(ledger,
+                                     "SELECT key, component, value, stddev, low, high,"
+                                     " " DISPLAY_SQL("v", "low", "high") ", " FIGURE_SQL("v")
+                                     ", " LABEL_SQL("v") " FROM dp_value v JOIN dp_release r"
+                                     " ON r.id = release_id WHERE release_id = ? AND v.tier = ?"
+                                     " ORDER BY key, component",
+                                     "is", release_id, tier);
   while (statement_row(ledger, row)) {
     struct ledger_value value = value_read(row);
     const char *figure = (const char *)sqlite3_column_text(row, 7);
@@ -722,7 +694,7 @@ int ledger_table_read(struct ledger *ledger, const struct ledger_table *table, c
   " WHEN type IN ('array', 'object') THEN value ELSE json_quote(value) END))" \
   " FROM json_each(" object ") WHERE key IN (" names ")))"
 
-static const struct statement cut_certificate = {.sql =
+static const char cut_certificate[] =
   AUDIENCE ","
   " audience AS (SELECT json_group_array(" CUT("t.value",
     "any_ AND key IN ('spent_rate', 'spent_epsilon')",
@@ -757,9 +729,9 @@ static const struct statement cut_certificate = {.sql =
   "   'ledger', json_extract(?2, '$.ledger'), 'policy', json_extract(?2, '$.policy'),"
   "   'wider', json_remove(json_extract(?2, '$.wider'), '$.table', '$.column'),"
   "   'tiers', json(audience.list), 'releases', json(list.releases),"
-  "   'verify', json_extract(?2, '$.verify')) FROM audience, list"};
+  "   'verify', json_extract(?2, '$.verify')) FROM audience, list";
 /* clang-format on */
 
 char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier) {
-  return statement_text(ledger, statement_bind(ledger, &cut_certificate, "ss", tier, certificate));
+  return statement_text(ledger, cut_certificate, "ss", tier, certificate);
 }

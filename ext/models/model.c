@@ -11,7 +11,7 @@
 
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "ledger/accountant.h"
+#include "ledger/ledger.h"
 #include "math/math.h"
 #include "release/release.h"
 

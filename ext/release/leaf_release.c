@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "ledger/accountant.h"
+#include "ledger/ledger.h"
 #include "math/math.h"
 
 SQLITE_EXTENSION_INIT3

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
+#include "ledger/ledger.h"
 #include "mechanism/mechanism.h"
 #include "noise/noise.h"
 

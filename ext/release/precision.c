@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "ledger/accountant.h"
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"

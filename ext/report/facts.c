@@ -80,7 +80,7 @@ static int take_spending(void *context, const struct ledger_spending *spending) 
 }
 
 /* Rounds a share of a budget up, and keeps four digits. The exact share that a model has spent
-** would reveal the rate (the privacy cost, ledger/accountant.h) of the tier where the model was
+** would reveal the rate (the privacy cost, ledger/ledger.h) of the tier where the model was
 ** drawn (ledger/views.c). */
 #define ROUGH(x) "CAST(printf('%.3e', " x " * 1.001) AS REAL)"
 
