@@ -30,13 +30,13 @@ struct allowances {
   int64_t reach;
   struct entry *entries;
   size_t count, room;
-  struct unit_table numbers; /* the number of the entry of each name */
+  struct numbering numbers; /* the number of the entry of each name */
 };
 
 struct allowances *allowances_open(const unsigned char secret[ALLOWANCE_SECRET], int64_t reach) {
   static const struct secret none;
   struct allowances *book = calloc(1, sizeof *book);
-  if (!book || !unit_table_open(&book->numbers, &none, 0)) {
+  if (!book || !numbering_open(&book->numbers, &none)) {
     free(book);
     return 0;
   }
@@ -49,7 +49,7 @@ void allowances_close(struct allowances *book) {
   if (!book) return;
   entropy_wipe(book->secret, sizeof book->secret);
   free(book->entries);
-  unit_table_close(&book->numbers);
+  numbering_close(&book->numbers);
   free(book);
 }
 
@@ -68,13 +68,12 @@ static void write_number(unsigned char bytes[8], uint64_t number) {
 /* Returns the entry of a name. A new entry has spent nothing. Null: out of memory. */
 static struct entry *entry_of(struct allowances *book, const unsigned char *name) {
   struct identity key = {read_number(name), read_number(name + 8)};
-  int64_t number;
-  if (unit_table_get(&book->numbers, key, &number)) return &book->entries[number];
+  int64_t number = numbering_get(&book->numbers, key);
+  if (number >= 0) return &book->entries[number];
   struct entry *entries = chunks_grown(book->entries, sizeof *entries, book->count, &book->room);
   if (!entries) return 0;
   book->entries = entries;
-  unit_table_add(&book->numbers, key, (int64_t)book->count);
-  if (!unit_table_flush(&book->numbers, 0, 0)) return 0;
+  if (numbering_put(&book->numbers, key, (int64_t)book->count) < 0) return 0;
   struct entry *entry = &entries[book->count++];
   *entry = (struct entry){{0}, {0}};
   memcpy(entry->name, name, NAME);

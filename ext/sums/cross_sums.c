@@ -611,7 +611,7 @@ void cross_sums_end(struct cross_sums *tables, int128 *coordinates) {
 struct full_cells {
   int is_direct;  /* a cell is its own number, and `count` is the size of the full table */
   int64_t *cells; /* by number */
-  struct unit_table numbers; /* the number of each cell */
+  struct numbering numbers; /* the number of each cell */
   size_t count, room;
   int64_t last; /* the cell of the last call and its number: rows are often sorted */
   int last_number;
@@ -624,14 +624,14 @@ struct full_cells *full_cells_open(int64_t size) {
   table->last = -1;
   table->is_direct = size <= FULL_CELLS_DIRECT;
   if (table->is_direct) table->count = (size_t)size;
-  if (table->is_direct || unit_table_open(&table->numbers, &none, 1)) return table;
+  if (table->is_direct || numbering_open(&table->numbers, &none)) return table;
   free(table);
   return 0;
 }
 
 void full_cells_close(struct full_cells *table) {
   if (!table) return;
-  if (!table->is_direct) unit_table_close(&table->numbers);
+  if (!table->is_direct) numbering_close(&table->numbers);
   free(table->cells);
   free(table);
 }
@@ -639,14 +639,13 @@ void full_cells_close(struct full_cells *table) {
 int full_cells_number(struct full_cells *table, int64_t cell) {
   if (table->is_direct) return (int)cell;
   if (cell == table->last) return table->last_number;
-  int64_t number;
-  if (!unit_table_get(&table->numbers, identity_integer(cell), &number)) {
+  int64_t number = numbering_get(&table->numbers, identity_integer(cell));
+  if (number < 0) {
     number = (int64_t)table->count;
     int64_t *cells = chunks_grown(table->cells, sizeof *cells, table->count, &table->room);
     if (!cells || number == INT_MAX - 1) return -1;
     table->cells = cells;
-    unit_table_add(&table->numbers, identity_integer(cell), number);
-    if (!unit_table_flush(&table->numbers, 0, 0)) return -1;
+    if (numbering_put(&table->numbers, identity_integer(cell), number) < 0) return -1;
     cells[table->count++] = cell;
   }
   table->last = cell;

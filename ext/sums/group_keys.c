@@ -1,11 +1,10 @@
 /* group_keys.c: see sums.h.
 **
-** The tables `integers` and `others` map identities to cells. They contain two sorts of identities:
-** those of keys in rows, and those of names. A name is the published text of a key. The integer 5,
-** the real 5.0 and the text '5' share the name '5' and therefore one cell. An identity of a key in
-** a row never equals an identity of a name. The cell of a key in a row therefore depends on the
-** key's value alone, whatever other keys there are.
-** Tests: tests/mechanism/test_groups.py */
+** Two sorts of identities have the number of a cell: those of keys in rows, and those of names.
+** A name is the published text of a key. The integer 5, the real 5.0 and the text '5' share the
+** name '5' and therefore one cell. An identity of a key in a row never equals an identity of a
+** name. The cell of a key in a row therefore depends on the key's value alone, whatever other
+** keys there are. Tests: tests/mechanism/test_groups.py */
 #include "sums/sums.h"
 
 #include <stdatomic.h>
@@ -22,8 +21,8 @@ struct note {
 
 struct group_keys {
   const struct secret *secret;
-  struct unit_table integers, others; /* the cell of each identity */
-  int small[GROUP_KEYS_SMALL];        /* small integers are frequent keys, and this is faster */
+  struct numbering numbers;    /* the cell of each identity */
+  int small[GROUP_KEYS_SMALL]; /* small integers are frequent keys, and this is faster */
   struct note notes[NOTES];
   struct identity *named; /* identity of each cell's text */
   char **texts;
@@ -36,16 +35,11 @@ static inline int is_small(struct identity key) {
   return key.kind == IDENTITY_INTEGER && key.low < GROUP_KEYS_SMALL;
 }
 
-/* Stores the number of a key's cell. A unit table adds up all numbers of one key; here each key is
-** entered only once, so its total is the number of the cell. Returns 0 if memory runs out. */
+/* Stores the number of a key's cell. Returns 0 if memory runs out. */
 static int enter(struct group_keys *cells, struct identity key, int cell) {
-  if (is_small(key)) {
-    cells->small[key.low] = cell;
-    return 1;
-  }
-  struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
-  unit_table_add(table, key, cell);
-  return unit_table_flush(table, 0, 0);
+  if (!is_small(key)) return numbering_put(&cells->numbers, key, cell) >= 0;
+  cells->small[key.low] = cell;
+  return 1;
 }
 
 /* Makes a cell for a text. Returns its number, or CELL_FAILED. */
@@ -77,8 +71,7 @@ struct group_keys *group_keys_open(const struct secret *secret, char *const *key
   if (!cells) return 0;
   cells->secret = secret;
   for (int i = 0; i < GROUP_KEYS_SMALL; i++) cells->small[i] = CELL_NEW;
-  int made =
-      unit_table_open(&cells->integers, secret, 1) && unit_table_open(&cells->others, secret, 0);
+  int made = numbering_open(&cells->numbers, secret);
   for (int i = 0; i < count && made; i++)
     made = add_cell(cells, identity_name(secret, keys[i]), keys[i]) >= 0;
   cells->collecting = collecting;
@@ -93,8 +86,7 @@ void group_keys_close(struct group_keys *cells) {
   free(cells->texts);
   free(cells->named);
   free(cells->kept);
-  unit_table_close(&cells->integers);
-  unit_table_close(&cells->others);
+  numbering_close(&cells->numbers);
   free(cells);
 }
 
@@ -104,9 +96,8 @@ const int *group_keys_small(const struct group_keys *cells) {
 
 int group_keys_find(const struct group_keys *cells, struct identity key) {
   if (is_small(key)) return cells->small[key.low];
-  const struct unit_table *table = key.kind == IDENTITY_INTEGER ? &cells->integers : &cells->others;
-  int64_t cell;
-  return unit_table_get(table, key, &cell) ? (int)cell : CELL_NEW;
+  int64_t cell = numbering_get(&cells->numbers, key);
+  return cell < 0 ? CELL_NEW : (int)cell;
 }
 
 /* Returns the note of a short text without its cell. Notes of different texts differ. The size is

@@ -5,118 +5,76 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "os/os.h"
 
-/* ---- numbers of identities ------------------------------------------------------------------- */
+/* ---- numbers of persons and households ------------------------------------------------------- */
 
-/* A map from identities to numbers. Units are mostly numbered one after the other, so an array has
-** a place for each integer from the first one, `origin`. It is at most 2 SPARSE times as long as
-** there are identities, or FIRST entries long. All other identities are in a hash table with linear
-** probing, at most three quarters full. */
+/* Units are mostly numbered one after the other, so an array has a place for each integer from
+** `origin` on. It is at most 2 SPARSE times as long as there are identities, or FIRST entries long.
+** All other identities are in hash tables. */
 #define SPARSE 4
 #define FIRST  ((size_t)1 << 10)
 
 struct map {
   uint32_t *direct; /* the numbers of the integers origin ... origin + limit - 1, plus 1, or 0 */
   uint64_t origin;
-  size_t limit;
-  struct identity *keys; /* of kind 0 in a free slot */
-  uint32_t *numbers;     /* the number of each key plus 1 */
-  size_t room, hashed;   /* the slots, and the used ones; `room` is 0 or a power of two */
-  size_t count;          /* the number of identities */
+  size_t limit, count; /* the number of identities */
+  struct numbering others;
 };
 
 static void map_close(struct map *map) {
   memory_table_free(map->direct, map->limit * sizeof *map->direct);
-  memory_table_free(map->keys, map->room * sizeof *map->keys);
-  memory_table_free(map->numbers, map->room * sizeof *map->numbers);
+  numbering_close(&map->others);
 }
 
-static int is_direct(const struct map *map, struct identity identity) {
+static inline int is_direct(const struct map *map, struct identity identity) {
   return identity.kind == IDENTITY_INTEGER && identity.low - map->origin < map->limit;
 }
 
-/* Returns the slot of an identity that is not direct, or the free slot in which to put it. */
-static size_t slot_of(const struct map *map, const struct secret *secret,
-                      struct identity identity) {
-  size_t at = (size_t)identity_mix(secret, identity, 0);
-  for (;; at++) {
-    const struct identity *key = &map->keys[at & (map->room - 1)];
-    if (!key->kind || identity_same(*key, identity)) return at & (map->room - 1);
-  }
+/* Returns the number of an identity, or -1. */
+static int64_t map_get(const struct map *map, struct identity identity) {
+  uint32_t number = is_direct(map, identity) ? map->direct[identity.low - map->origin] : 0;
+  return number ? (int64_t)number - 1 : numbering_get(&map->others, identity);
 }
 
-/* Returns the number of an identity plus 1, or 0. */
-static uint32_t map_get(const struct map *map, const struct secret *secret,
-                        struct identity identity) {
-  if (is_direct(map, identity)) return map->direct[identity.low - map->origin];
-  return map->room ? map->numbers[slot_of(map, secret, identity)] : 0;
-}
-
-/* Puts the number of a new identity, for which there is room, into the map. */
-static void enter(struct map *map, const struct secret *secret, struct identity identity,
-                  uint32_t number) {
-  if (is_direct(map, identity)) {
-    map->direct[identity.low - map->origin] = number + 1;
-  } else {
-    size_t slot = slot_of(map, secret, identity);
-    map->keys[slot] = identity;
-    map->numbers[slot] = number + 1;
-    map->hashed++;
-  }
-  map->count++;
-}
-
-/* Moves all identities to a map with this room. Returns 0 when out of memory. */
-static int resize(struct map *map, const struct secret *secret, size_t limit, size_t room) {
-  struct map grown = {.origin = map->origin, .limit = limit, .room = room};
-  grown.direct = limit ? memory_table(limit * sizeof *grown.direct) : 0;
-  grown.keys = room ? memory_table(room * sizeof *grown.keys) : 0;
-  grown.numbers = room ? memory_table(room * sizeof *grown.numbers) : 0;
-  if ((limit && !grown.direct) || (room && (!grown.keys || !grown.numbers))) {
-    map_close(&grown);
-    return 0;
-  }
-  for (size_t i = 0; i < map->limit; i++)
-    if (map->direct[i])
-      enter(&grown, secret, identity_integer((int64_t)(map->origin + i)), map->direct[i] - 1);
-  for (size_t i = 0; i < map->room; i++)
-    if (map->keys[i].kind) enter(&grown, secret, map->keys[i], map->numbers[i] - 1);
-  map_close(map);
-  *map = grown;
-  return 1;
-}
-
-/* Puts the number of a new identity into the map. Returns 0 when out of memory. */
-static int map_put(struct map *map, const struct secret *secret, struct identity identity,
-                   uint32_t number) {
-  size_t limit = map->limit ? map->limit : FIRST, most = SPARSE * map->count;
-  if (!map->limit && identity.kind == IDENTITY_INTEGER) map->origin = identity.low & ~(FIRST - 1);
+/* Gives an identity without a number this one. Returns its number, or -1 when out of memory. */
+static int64_t map_put(struct map *map, struct identity identity, size_t number) {
+  int64_t known = map_get(map, identity);
+  if (known >= 0 || number >= UINT32_MAX) return known;
+  size_t limit = map->limit ? map->limit : FIRST, most = SPARSE * map->count++;
+  if (!map->limit) map->origin = identity.low & ~(FIRST - 1);
   uint64_t at = identity.low - map->origin;
-  if (identity.kind == IDENTITY_INTEGER && at < (most > FIRST ? most : FIRST))
-    while (limit <= at) limit *= 2;
-  size_t room = map->room;
-  if (4 * (map->hashed + 1) > 3 * room) room = room ? 2 * room : FIRST;
-  if ((limit != map->limit || room != map->room) && !resize(map, secret, limit, room)) return 0;
-  enter(map, secret, identity, number);
-  return 1;
+  if (identity.kind != IDENTITY_INTEGER || (at >= limit && at >= most))
+    return numbering_put(&map->others, identity, (int64_t)number);
+  while (limit <= at) limit *= 2;
+  if (limit > map->limit) {
+    uint32_t *grown = memory_table(limit * sizeof *grown);
+    if (!grown) return -1;
+    if (map->limit) memcpy(grown, map->direct, map->limit * sizeof *grown);
+    memory_table_free(map->direct, map->limit * sizeof *grown);
+    map->direct = grown;
+    map->limit = limit;
+  }
+  map->direct[at] = (uint32_t)number + 1;
+  return (int64_t)number;
 }
-
-/* ---- persons --------------------------------------------------------------------------------- */
 
 struct households {
-  const struct secret *secret;
   struct map persons;   /* the number of each person's household */
   struct map numbers;   /* the number of each household */
-  struct identity last; /* the household that was noted last, and its number plus 1, or 0 */
-  uint32_t last_number;
+  struct identity last; /* the household that was noted last, and its number */
+  int64_t last_number;
 };
 
 struct households *households_open(const struct secret *secret) {
   struct households *households = calloc(1, sizeof *households);
-  if (households) households->secret = secret;
-  return households;
+  if (households && numbering_open(&households->persons.others, secret) &&
+      numbering_open(&households->numbers.others, secret))
+    return households;
+  households_close(households);
+  return 0;
 }
 
 void households_close(struct households *households) {
@@ -126,41 +84,28 @@ void households_close(struct households *households) {
   free(households);
 }
 
-/* Returns the number of a household, which may be new, plus 1, or 0 when out of memory. */
-static uint32_t number_of(struct households *households, struct identity identity) {
-  /* People are often sorted by household. */
-  if (households->last_number && identity_same(identity, households->last))
-    return households->last_number;
-  struct map *numbers = &households->numbers;
-  uint32_t number = map_get(numbers, households->secret, identity);
-  if (!number) {
-    number = (uint32_t)numbers->count + 1;
-    if (!number || !map_put(numbers, households->secret, identity, number - 1)) return 0;
-  }
-  households->last = identity;
-  return households->last_number = number;
-}
-
 int households_put(struct households *households, struct identity person,
                    struct identity household) {
-  if (map_get(&households->persons, households->secret, person)) return 1;
-  uint32_t number = number_of(households, household);
-  return number && map_put(&households->persons, households->secret, person, number - 1);
+  /* People are often sorted by household. */
+  if (!households->numbers.count || !identity_same(household, households->last)) {
+    int64_t number = map_put(&households->numbers, household, households->numbers.count);
+    if (number < 0) return 0;
+    households->last = household;
+    households->last_number = number;
+  }
+  return map_put(&households->persons, person, (size_t)households->last_number) >= 0;
 }
 
 int64_t households_find(const struct households *households, struct identity person) {
-  return (int64_t)map_get(&households->persons, households->secret, person) - 1;
+  return map_get(&households->persons, person);
 }
 
 void households_expect(const void *context, struct identity person) {
-  const struct households *households = context;
-  const struct map *map = &households->persons;
-  if (is_direct(map, person)) {
-    __builtin_prefetch(&map->direct[person.low - map->origin]);
-  } else if (map->room) {
-    size_t at = (size_t)identity_mix(households->secret, person, 0) & (map->room - 1);
-    __builtin_prefetch(&map->keys[at]);
-    __builtin_prefetch(&map->numbers[at]);
+  const struct map *persons = &((const struct households *)context)->persons;
+  if (is_direct(persons, person)) {
+    __builtin_prefetch(&persons->direct[person.low - persons->origin]);
+  } else {
+    numbering_expect(&persons->others, person);
   }
 }
 

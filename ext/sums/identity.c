@@ -11,10 +11,6 @@
 #define HASHED ((uint64_t)1 << 63)
 #define TEXT   ((uint64_t)1 << 62) /* distinguishes a text from a blob with the same bytes */
 
-int secret_draw(struct secret *secret) {
-  return entropy_fill(secret->bytes, sizeof secret->bytes);
-}
-
 struct identity identity_real(double value) {
   if (value >= -0x1p63 && value < 0x1p63 && value == trunc(value))
     return identity_integer((int64_t)value);

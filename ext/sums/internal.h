@@ -60,9 +60,6 @@ int partitioned_sums_add(struct partitioned_sums *records, struct identity unit,
 int partitioned_sums_add_narrow(struct partitioned_sums *records, struct identity unit,
                                 uint32_t cell, const int64_t *values);
 
-/* Returns whether no row has been added. */
-int partitioned_sums_are_none(const struct partitioned_sums *records);
-
 /* A record is an array of words. record_unit() and record_values() may only be called inside the
 ** function that partitioned_sums_each_unit() calls, for records that it receives. record_values()
 ** writes the values of `count` records one after the other. */

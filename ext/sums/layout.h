@@ -127,7 +127,7 @@ void ways_keys(const struct ways *ways, const struct cross_table *table, int cel
 #define TALLY_OWN    (TALLY_RUNGS + TALLY_COUNTS)
 
 struct ladder {
-  int64_t steps;  /* w */
+  int64_t steps;  /* w; 0: nothing is diagnosed */
   double most;    /* in fine steps; 0: only the units are counted */
   int64_t shared; /* the bound on a household; 0: none is protected, or nothing is diagnosed */
 };

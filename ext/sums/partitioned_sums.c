@@ -253,12 +253,6 @@ void partitioned_sums_close(struct partitioned_sums *records) {
   free(records);
 }
 
-int partitioned_sums_are_none(const struct partitioned_sums *records) {
-  int is_empty = records->waiting == 0;
-  for (int i = 0; i < STORES; i++) is_empty &= row_store_is_empty(&records->stores[i]);
-  return is_empty;
-}
-
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 static struct row_store *narrow_store(struct partitioned_sums *records, struct identity unit) {

@@ -14,8 +14,7 @@ int scalar_sum_open(struct scalar_sum *accumulator, const struct bounds *bounds,
   if (units && secret) units->secret = *secret;
   if (units && (secret || secret_draw(&units->secret)) &&
       unit_table_open(&units->integers, &units->secret, 1) &&
-      unit_table_open(&units->others, &units->secret, 0) &&
-      (units->carried = partitioned_sums_open(&units->secret, 1, 0)) != 0)
+      unit_table_open(&units->others, &units->secret, 0))
     return 1;
   scalar_sum_close(accumulator);
   return 0;
@@ -26,7 +25,7 @@ void scalar_sum_forget_units(struct scalar_sum *accumulator) {
   if (units) {
     unit_table_close(&units->integers);
     unit_table_close(&units->others);
-    partitioned_sums_close(units->carried);
+    if (units->carried) partitioned_sums_close(units->carried);
     entropy_wipe(&units->secret, sizeof units->secret);
   }
   free(units);
@@ -44,11 +43,14 @@ const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator) {
 
 /* ---- contributions --------------------------------------------------------------------------- */
 
-/* Adds the total of a unit, or a part of the total, to units->carried, whose sums have 128 bits. */
+/* Adds a part of the total of a unit to units->carried, which the first such part opens. */
+static int carry_wide(struct units *units, struct identity unit, int128 steps) {
+  if (!units->carried) units->carried = partitioned_sums_open(&units->secret, 1, 0);
+  return units->carried && partitioned_sums_add(units->carried, unit, 0, &steps);
+}
+
 static int carry(void *context, struct identity unit, int64_t total) {
-  struct units *units = context;
-  int128 steps = total;
-  return partitioned_sums_add(units->carried, unit, 0, &steps);
+  return carry_wide(context, unit, total);
 }
 
 int units_flush(struct units *units, struct unit_table *table) {
@@ -59,7 +61,7 @@ int scalar_sum_add_steps(struct scalar_sum *accumulator, struct identity unit, i
   struct units *units = accumulator->units;
   struct unit_table *table = unit.kind == IDENTITY_INTEGER ? &units->integers : &units->others;
   if (steps > TABLE_MOST || steps < -TABLE_MOST)
-    return partitioned_sums_add(units->carried, unit, 0, &steps);
+    return carry_wide(units, unit, steps);
   return unit_table_add(table, unit, (int64_t)steps) ? units_flush(units, table) : 1;
 }
 
@@ -86,10 +88,10 @@ static int take_narrow(void *context, struct identity unit, int64_t total) {
   return taker->take(taker->context, unit, 0, &steps);
 }
 
-/* Calls the receiver for every total of a table. If units->carried is not empty, the function
+/* Calls the receiver for every total of a table. If there are carried totals, the function
 ** instead moves all totals of the table to units->carried, so that each unit has only one total. */
 static int take_table(struct units *units, struct unit_table *table, struct taker *taker) {
-  if (partitioned_sums_are_none(units->carried)) return unit_table_each(table, take_narrow, taker);
+  if (!units->carried) return unit_table_each(table, take_narrow, taker);
   int is_carried = unit_table_each(table, carry, units);
   unit_table_clear(table);
   return is_carried;
@@ -100,7 +102,7 @@ int scalar_sum_records(struct scalar_sum *accumulator, take_record *take, void *
   struct taker taker = {take, context};
   return units_flush(units, &units->integers) && units_flush(units, &units->others) &&
          take_table(units, &units->integers, &taker) && take_table(units, &units->others, &taker) &&
-         partitioned_sums_each(units->carried, take, context);
+         (!units->carried || partitioned_sums_each(units->carried, take, context));
 }
 
 /* The bounded total of a unit, which waits until the processor has fetched its household. */
@@ -152,7 +154,7 @@ static int take_total(void *context, struct identity unit, uint32_t cell, const 
   struct scalar_sum *sum = &totals->sum;
   (void)cell;
   int128 bounded = lattice_clamp(*steps, sum->bounds.low_steps, sum->bounds.high_steps);
-  if (!note_unit(totals, unit, *steps, bounded)) return 0;
+  if (sum->bounds.ladder.steps && !note_unit(totals, unit, *steps, bounded)) return 0;
   if (!totals->shared) {
     sum->total += bounded;
     return 1;
@@ -186,10 +188,10 @@ int scalar_sum_total(struct scalar_sum *accumulator, int128 *total) {
   if (has_tallies) totals.tallies = partitioned_sums_open(&accumulator->units->secret, 1, 0);
   int is_whole = (totals.shared || !has_shared) && (totals.tallies || !has_tallies) &&
                  (!accumulator->units || scalar_sum_records(accumulator, take_total, &totals));
-  add_households(&totals);
+  if (has_shared) add_households(&totals);
   if (is_whole && has_tallies)
     is_whole = tally_bound(&totals.sum.tally, totals.tallies, &accumulator->bounds.ladder);
-  partitioned_sums_close(totals.tallies);
+  if (has_tallies) partitioned_sums_close(totals.tallies);
   free(totals.shared);
   *total = totals.sum.total;
   accumulator->tally = totals.sum.tally;

@@ -51,7 +51,9 @@ struct secret {
 };
 
 /* Draws a secret. Returns 1, or 0 if the system provides no random bytes. */
-int secret_draw(struct secret *secret);
+static inline int secret_draw(struct secret *secret) {
+  return entropy_fill(secret->bytes, sizeof secret->bytes);
+}
 
 /* The kinds of identities that are not hashes. */
 enum { IDENTITY_NOBODY, IDENTITY_INTEGER, IDENTITY_REAL, IDENTITY_NULL };
@@ -181,6 +183,18 @@ static inline uint64_t *unit_table_line(const struct unit_table *table, struct i
   return &table->chunks[unit_table_chunk(table, place)][(place & table->mask) * TABLE_WORDS];
 }
 
+/* Numbers of identities, 0 or larger. numbering_get() returns -1 for an identity without one.
+** numbering_put() gives an identity without one this number, and returns its number, or -1 if
+** memory runs out. Several threads may call numbering_get() and numbering_expect(), which
+** prefetches the memory that it reads. */
+struct numbering {
+  struct unit_table integers, others;
+};
+int numbering_open(struct numbering *numbering, const struct secret *secret);
+void numbering_close(struct numbering *numbering);
+int64_t numbering_get(const struct numbering *numbering, struct identity key);
+int64_t numbering_put(struct numbering *numbering, struct identity key, int64_t number);
+
 /* Adds an amount within +-TABLE_MOST. Returns whether the batch is full and must be flushed. */
 static inline int unit_table_add(struct unit_table *table, struct identity key, int64_t amount) {
   struct addend *row = &table->batch[table->waiting];
@@ -193,6 +207,12 @@ static inline int unit_table_add(struct unit_table *table, struct identity key, 
   row->line = unit_table_line(table, key);
   memory_prefetch(row->line);
   return ++table->waiting == TABLE_BATCH;
+}
+
+static inline void numbering_expect(const struct numbering *numbering, struct identity key) {
+  int is_integer = key.kind == IDENTITY_INTEGER;
+  __builtin_prefetch(
+      unit_table_line(is_integer ? &numbering->integers : &numbering->others, key));
 }
 
 /* Functions of a caller: for a record, the sum of a unit's rows in one cell, where 0 stops the
@@ -352,7 +372,7 @@ struct bounds {
 };
 
 /* Totals by unit. The tables `integers` and `others` hold totals that fit 64 bits. `carried` holds
-** larger totals. */
+** larger totals; null: there are none. */
 struct units {
   struct secret secret;
   struct unit_table integers, others;
@@ -365,7 +385,7 @@ struct scalar_sum {
   struct bounds bounds;
   int128 total; /* total of the rows without a unit, and of scalar_sum_add_total() */
   struct units *units;
-  struct tally tally;                  /* with units: complete after scalar_sum_total() */
+  struct tally tally; /* with diagnose; of units: complete after scalar_sum_total() */
   const struct households *households; /* the wider units; null: none */
 };
 

@@ -223,3 +223,36 @@ int unit_table_each(const struct unit_table *table, take_number *take, void *con
   }
   return 1;
 }
+
+/* ---- numbers of identities ------------------------------------------------------------------- */
+
+int numbering_open(struct numbering *numbering, const struct secret *secret) {
+  numbering->others = (struct unit_table){0};
+  if (unit_table_open(&numbering->integers, secret, 1) &&
+      unit_table_open(&numbering->others, secret, 0))
+    return 1;
+  numbering_close(numbering);
+  return 0;
+}
+
+void numbering_close(struct numbering *numbering) {
+  unit_table_close(&numbering->integers);
+  unit_table_close(&numbering->others);
+}
+
+int64_t numbering_get(const struct numbering *numbering, struct identity key) {
+  int64_t number;
+  int is_integer = key.kind == IDENTITY_INTEGER;
+  return unit_table_get(is_integer ? &numbering->integers : &numbering->others, key, &number)
+             ? number
+             : -1;
+}
+
+int64_t numbering_put(struct numbering *numbering, struct identity key, int64_t number) {
+  struct unit_table *table =
+      key.kind == IDENTITY_INTEGER ? &numbering->integers : &numbering->others;
+  if (table->full && !grow(table)) return -1;
+  uint64_t *slot = find(table, key);
+  if (!slot[1]) enter(table, slot, key, ZERO + (uint64_t)number);
+  return (int64_t)(slot[1] - ZERO);
+}

@@ -208,6 +208,7 @@ static double size_of(const struct vector_sum *vectors, size_t count) {
 /* Adds a unit to the tally, or to that of its household. Returns 0 when out of memory. */
 static int note_unit(struct vector_sum *vectors, int clipped, double before, double after) {
   const struct ladder *ladder = &vectors->shape->ladder;
+  if (!ladder->steps) return 1; /* nothing is diagnosed */
   if (vectors->tallies && vectors->household != HOUSEHOLD_NONE)
     return tally_share(vectors->tallies, vectors->household, ladder, clipped, before, after);
   tally_add(&vectors->tally, ladder, clipped, before, after);

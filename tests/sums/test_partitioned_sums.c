@@ -141,7 +141,7 @@ static void random_tables(void) {
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
     struct table table = start(shapes[s].units, shapes[s].cells, shapes[s].components);
     struct partitioned_sums *records = partitioned_sums_open(&secret, table.components, 0);
-    CHECK(records && partitioned_sums_are_none(records), "not empty");
+    CHECK(records != 0, "no memory");
     uint32_t unit = 0, cell = 0;
     for (int i = 0; i < shapes[s].rows; i++) {
       int128 values[64];
@@ -153,7 +153,6 @@ static void random_tables(void) {
       }
       for (int j = 0; j < table.components; j++) values[j] = value(shapes[s].wide);
       add(&table, records, unit, cell, values);
-      CHECK(!partitioned_sums_are_none(records), "empty");
     }
     char what[40];
     snprintf(what, sizeof what, "shape %zu", s);
@@ -397,7 +396,7 @@ static void one_allocation_fails(void) {
 static void nothing(void) {
   struct table table = start(0, 0, 1);
   struct partitioned_sums *records = partitioned_sums_open(&secret, 1, 0);
-  CHECK(records && partitioned_sums_are_none(records), "not empty");
+  CHECK(records != 0, "no memory");
   check(&table, records, "nothing");
   partitioned_sums_close(records);
   partitioned_sums_close(0);
