@@ -314,13 +314,20 @@ static int bill_return(struct ledger *ledger, const struct ledger_tier *tier,
 int ledger_return(struct ledger *ledger, const struct ledger_release *release,
                   const struct ledger_tier *tiers, int count, int at, double slack) {
   int changed = 0;
+  char *asking = ledger->grant;
   if (!seal_trust_books(ledger)) return 0;
   for (int k = 0; k <= at && !error_is_set(ledger->error); k++) {
     struct bill bill;
-    if (!bill_return(ledger, &tiers[k], release, slack, &bill) || is_free(&bill.payment)) continue;
-    bill_pay(ledger, &tiers[k], release->id, release->name, 0, &bill);
-    changed = 1;
+    /* The grant that paid gets it back. The owner may finish what a grant has begun. */
+    ledger->grant = statement_text(ledger,
+                                   "SELECT grant_name FROM dp_charge WHERE release_id = ?"
+                                   " AND tier = ? ORDER BY id DESC LIMIT 1",
+                                   "is", release->id, tiers[k].name);
+    if (bill_return(ledger, &tiers[k], release, slack, &bill) && !is_free(&bill.payment))
+      changed = bill_pay(ledger, &tiers[k], release->id, release->name, 0, &bill);
+    sqlite3_free(ledger->grant);
   }
+  ledger->grant = asking;
   return !error_is_set(ledger->error) && (!changed || budgets_left(ledger, tiers, count));
 }
 

@@ -12,7 +12,7 @@ import statistics
 
 import pytest
 
-from conftest import connect, interrupted, ledger_of, make_ledger, one, refused, run
+from conftest import connect, interrupted, ledger_of, make_ledger, one, Raw, refused, run, when_reading
 from until_reference import ladder, price, variance, Z
 
 pytestmark = pytest.mark.alarm(3e-8)
@@ -43,7 +43,7 @@ def count(db, tier, name="r", **options):
     return row
 
 
-def clock(db, tier, name="r"):
+def clock_of(db, tier, name="r"):
     return one(db, "SELECT clock FROM dp_publication WHERE release = ? AND tier = ?", name, tier)
 
 
@@ -78,7 +78,7 @@ def test_the_stop_is_the_first_rung_that_is_accurate_enough(seed):
     until, weight = rng.choice([0.01, 0.05, 0.25]), rng.choice([1, 0.3])
     people = one(db, "SELECT count(*) FROM t")
     value, low, high, _, figure = count(db, "a", until=until, weight=weight)
-    rungs, stop = ladder(sensitivity(db), rates, weight), clock(db, "a")
+    rungs, stop = ladder(sensitivity(db), rates, weight), clock_of(db, "a")
     granularity = one(db, "SELECT granularity FROM dp_release")
     half = [Z * math.sqrt(v) * 2.0 ** granularity for v in rungs]
     at = rungs.index(stop)
@@ -98,7 +98,7 @@ def test_what_is_charged_and_returned(accountant):
     budget = "SELECT spent_rate, releases FROM dp_budget WHERE tier = 'b'"
     count(db, "b")
     s = sensitivity(db)
-    ceiling, stop = price(s, variance(s, TIERS["b"])), price(s, clock(db, "b"))
+    ceiling, stop = price(s, variance(s, TIERS["b"])), price(s, clock_of(db, "b"))
     rows = charges(db)
     assert [(tier, kind) for tier, _, kind in rows] == [("a", "charge"), ("b", "charge"), ("a", "return"), ("b", "return")]
     for tier, rate, kind in rows:
@@ -119,7 +119,7 @@ def test_a_count_of_nothing():
     db = open_ledger(people=0)
     value, low, high, display, figure = count(db, "b")
     assert figure.endswith("; ±5% was not reached") and not [kind for *_, kind in charges(db) if kind == "return"]
-    assert clock(db, "b") == variance(sensitivity(db), TIERS["b"])
+    assert clock_of(db, "b") == variance(sensitivity(db), TIERS["b"])
     plan = one(db, "SELECT dp_plan('b', 'count', 1, '{\"until\":0.05, \"least\":10}') ->> 'summary'")
     assert plan.startswith("stops at ±5% (±0.5 below 10), or at ±")
     assert count(db, "b", "least", least=10)[4].endswith("; ±5% (±0.5 below 10) was not reached")
@@ -127,7 +127,7 @@ def test_a_count_of_nothing():
     for name in "xyz":
         figure = count(db, "a", name, least=1000)[4]
         assert "; stopped at ±5% (±50 below 1000), " in figure
-        known.append(clock(db, "a", name))
+        known.append(clock_of(db, "a", name))
     granularity = one(db, "SELECT granularity FROM dp_release WHERE name = 'x'")
     rungs = ladder(sensitivity(db, "x"), [*TIERS.values()])
     assert set(known) == {next(v for v in rungs if Z * math.sqrt(v) * 2.0 ** granularity <= 50)}
@@ -141,7 +141,7 @@ def test_one_group_that_is_never_accurate_holds_all_others():
     rows = ask(db, "a", "least", "group_count", "SELECT g FROM t", least=400, **keys)
     for value, low, high, *_ in rows:
         assert (high - low) / 2 <= 0.05 * max(abs(value), 400) * (1 + 1e-9) or low == 0
-    assert clock(db, "a", "least") > clock(db, "a", "with")
+    assert clock_of(db, "a", "least") > clock_of(db, "a", "with")
 
 
 KINDS = [("count", "SELECT 1 FROM t", {"clip": 1}), ("count_distinct", "SELECT 1 FROM t", {}),
@@ -163,8 +163,8 @@ def test_every_kind_with_an_interval(kind, sql, options):
     for value, low, high, _, figure in rows:
         assert (high - low) / 2 <= 0.1 * abs(value) * (1 + 1e-9), (value, low, high)
         assert "; stopped at ±10%, " in figure
-    assert clock(db, "a") > variance(sensitivity(db), TIERS["a"])
-    assert fits(db, "a", price(sensitivity(db), clock(db, "a"))) and one(db, "SELECT dp_verify()") == "ok"
+    assert clock_of(db, "a") > variance(sensitivity(db), TIERS["a"])
+    assert fits(db, "a", price(sensitivity(db), clock_of(db, "a"))) and one(db, "SELECT dp_verify()") == "ok"
     assert json.loads(one(db, "SELECT options FROM dp_release"))["stopped"] < 1
 
 
@@ -202,16 +202,16 @@ def points(path, name="r"):
 def test_tiers_that_are_finer_than_the_stop_get_the_same_number(path_of):
     db = open_ledger(path_of, people=40)
     ask(db, "a", clip=1, until=0.25)
-    stop = clock(db, "a")
+    stop = clock_of(db, "a")
     s = sensitivity(db)
     for tier in "cb":
         one(db, "SELECT dp_diffuse('r', ?)", tier)
         own = variance(s, TIERS[tier])
-        assert clock(db, tier) == max(stop, own)
-        assert fits(db, tier, price(s, clock(db, tier)))
+        assert clock_of(db, tier) == max(stop, own)
+        assert fits(db, tier, price(s, clock_of(db, tier)))
     values = dict(db.execute("SELECT tier, value FROM dp_value"))
     for outer, inner in [("b", "a"), ("c", "b")]:
-        assert (values[outer] == values[inner]) == (clock(db, outer) == clock(db, inner))
+        assert (values[outer] == values[inner]) == (clock_of(db, outer) == clock_of(db, inner))
     assert set(points(path_of)) == set("abc") and one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -229,7 +229,7 @@ def test_the_path_of_three_tiers_and_of_one_between():
         one(db, "SELECT dp_tier('d', 0.002, 8.0, 1e-6)")
         one(db, "SELECT dp_diffuse('r', 'd')")
         unit = 2.0 ** one(db, "SELECT granularity FROM dp_release")
-        clocks = {tier: clock(db, tier) * unit * unit for tier in "abcd"}
+        clocks = {tier: clock_of(db, tier) * unit * unit for tier in "abcd"}
         for tier in "abcd":
             errors[tier].append(one(db, "SELECT value FROM dp_value WHERE tier = ?", tier) - 30)
         db.close()
@@ -252,13 +252,13 @@ def test_refining_walks_on():
     assert "was not reached" in figure
     assert "stopped" in count(db, "a", refine=True)[4]
     s = sensitivity(db)
-    assert fits(db, "a", price(s, clock(db, "a"))) and fits(db, "b", price(s, variance(s, TIERS["c"])))
-    assert variance(s, TIERS["a"]) <= clock(db, "a") < clock(db, "c") == variance(s, TIERS["c"])
+    assert fits(db, "a", price(s, clock_of(db, "a"))) and fits(db, "b", price(s, variance(s, TIERS["c"])))
+    assert variance(s, TIERS["a"]) <= clock_of(db, "a") < clock_of(db, "c") == variance(s, TIERS["c"])
     one(db, "SELECT dp_diffuse('r', 'b')")
-    assert clock(db, "b") == max(clock(db, "a"), variance(s, TIERS["b"])) and fits(db, "b", price(s, clock(db, "b")))
+    assert clock_of(db, "b") == max(clock_of(db, "a"), variance(s, TIERS["b"])) and fits(db, "b", price(s, clock_of(db, "b")))
     first = count(db, "b", "early", until=0.25)
     assert count(db, "a", "early", until=0.25, refine=True)[:3] == first[:3]
-    assert fits(db, "a", price(sensitivity(db, "early"), clock(db, "b", "early")), "early") and one(db, "SELECT dp_verify()") == "ok"
+    assert fits(db, "a", price(sensitivity(db, "early"), clock_of(db, "b", "early")), "early") and one(db, "SELECT dp_verify()") == "ok"
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -326,7 +326,7 @@ def test_outer_tiers_do_not_see_where_inner_ones_stopped(path_of):
         db = open_ledger(path, people=people)
         assert "stopped" in count(db, "a")[4] and one(db, "SELECT count(*) FROM dp_charge WHERE kind = 'return'")
         one(db, "SELECT dp_diffuse('r', 'c')")
-        assert clock(db, "c") == variance(sensitivity(db), TIERS["c"]) > clock(db, "a")
+        assert clock_of(db, "c") == variance(sensitivity(db), TIERS["c"]) > clock_of(db, "a")
         db.close()
         guest = connect(path)
         one(guest, "SELECT dp_guard('c')")
@@ -392,8 +392,8 @@ def test_a_batch_with_outer_tiers_returns_what_they_prepaid():
              for name, until in [("x", 0.05), ("y", 0.001)]]
     one(db, "SELECT dp_batch(?)", json.dumps(batch))
     for name, tier in itertools.product("xy", "abc"):
-        assert fits(db, tier, price(sensitivity(db, name), clock(db, tier, name)), name), (name, tier)
-    assert clock(db, "a", "x") == clock(db, "b", "x") and clock(db, "a", "y") < clock(db, "b", "y") < clock(db, "c", "y")
+        assert fits(db, tier, price(sensitivity(db, name), clock_of(db, tier, name)), name), (name, tier)
+    assert clock_of(db, "a", "x") == clock_of(db, "b", "x") and clock_of(db, "a", "y") < clock_of(db, "b", "y") < clock_of(db, "c", "y")
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
@@ -459,29 +459,104 @@ def test_an_interrupted_walk_leaves_the_ceiling_charged():
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-@pytest.mark.parametrize("refines", [False, True])
-def test_a_kill_leaves_the_ceiling_or_the_whole_walk(path_of, refines):
-    """The process is killed at each of its writes. Either the ceiling is charged and no value is stored, or both are. The same
-    of a refinement."""
+@pytest.mark.parametrize("who", ["owner", "refinement", "grant"])
+def test_a_kill_leaves_the_ceiling_or_the_whole_walk(path_of, who):
+    """The process is killed at each of its writes. Either the ceiling is charged and no value is stored, or both are. If the owner's
+    batch then finishes what a grant has begun, the grant gets back what it paid."""
     db = open_ledger(path_of, people=2000)
-    if refines:
+    if who == "refinement":
         assert "was not reached" in count(db, "c")[4]
+    one(db, "SELECT dp_grant('g', 'b', 2, '{\"pad_ms\":1}')")
     before = charges(db)
     db.close()
+    options = {"name": "q" if who == "grant" else "r", "clip": 1, "until": 0.05, **({"refine": True} if who == "refinement" else {})}
     run("""
-        database, before, sql, ends = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], set()
+        database, before, who, sql, batch, ends = pathlib.Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:], set()
 
-        for at, path, ended in killed_at_writes(database, range(1, 200), lambda path: one(connect(path), sql)):
+        def release(path):
+            db = connect(path)
+            if who == "grant":
+                one(db, "SELECT dp_guard('b', '{}')".format('{"ask":"g"}'))
+            one(db, sql)
+
+        for at, path, ended in killed_at_writes(database, range(1, 300), release):
             db = connect(path)
             kinds = [kind for (kind,) in db.execute("SELECT kind FROM dp_charge WHERE id > ? ORDER BY id", (before,))]
             values = one(db, "SELECT count(*) FROM dp_value WHERE tier = 'b'")
             assert (kinds, values) in [([], 0), (["charge"] * 2, 0), (["charge"] * 2 + ["return"] * 2, 1)], (kinds, values)
             assert one(db, "SELECT dp_verify()") == "ok"
+            if len(kinds) == 2 and not ends & {(2, 0)} and who == "grant":
+                assert json.loads(one(db, "SELECT dp_batch(?)", batch))[0]["outcome"] == "made"
+                assert db.execute("SELECT kind, grant_name FROM dp_charge").fetchall() == [("charge", "g")] * 2 + [("return", "g")] * 2
+                assert all(spent == sum(rate for (rate,) in db.execute("SELECT rate FROM dp_charge WHERE tier = ?", (tier,)))
+                           for tier, spent in db.execute("SELECT tier, spent FROM dp_reserve"))
+                assert one(db, "SELECT dp_verify()") == "ok"
             ends.add((len(kinds), values))
             db.close()
         assert ends == {(0, 0), (2, 0), (4, 1)} and ended
-        """, path_of, len(before),
-        "SELECT dp_release('b', 'count', 'SELECT 1 FROM t', '{\"name\":\"r\", \"clip\":1, \"until\":0.05, \"refine\":true}')")
+        """, path_of, len(before), who, f"SELECT dp_release('b', 'count', 'SELECT 1 FROM t', '{json.dumps(options)}')",
+        json.dumps([{"tier": "b", "kind": "count", "sql": "SELECT 1 FROM t", "options": {"name": "g/q", "clip": 1, "until": 0.05}}]))
+
+
+@pytest.mark.parametrize("before,after", [(["BEGIN"], ["ROLLBACK"]), (["SAVEPOINT s"], ["ROLLBACK TO s", "RELEASE s"]),
+                                          (["BEGIN IMMEDIATE", "DELETE FROM t"], ["ROLLBACK"])])
+def test_a_rollback_of_the_host_undoes_neither_charge_nor_return(path_of, before, after):
+    db = open_ledger(path_of, people=5000)
+    for sql in before:
+        db.execute(sql)
+    row = count(db, "b", until=0.25, least=1e6)
+    for sql in after:
+        db.execute(sql)
+    assert one(db, "SELECT count(*) FROM t") == 5000 and count(db, "b", until=0.25, least=1e6) == row
+    assert [kind for *_, kind in charges(db)] == ["charge"] * 2 + ["return"] * 2 and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_statement_that_a_driver_runs_twice_is_one_walk(path_of):
+    """As PHP's SQLite3::query() does: step, reset, step again."""
+    open_ledger(path_of, people=5000).close()
+    raw = Raw(path_of)
+    statement = raw.prepare("SELECT display FROM dp_answer('b', 'count', 'SELECT 1 FROM t', '{\"name\":\"r\",\"clip\":1,\"until\":0.05}')")
+    said = []
+    for _ in range(2):
+        assert raw.step(statement) == raw.ROW
+        said.append(raw.c.sqlite3_column_text(statement, 0))
+        raw.reset(statement)
+    raw.finalize(statement)
+    db = connect(path_of)
+    assert said[0] == said[1] and [kind for *_, kind in charges(db)] == ["charge"] * 2 + ["return"] * 2
+
+
+def test_a_return_counts_in_the_period_of_its_charge(path_of, clock):
+    """While the first walk goes on, its month ends: January gets the return. While the second goes on, its month ends, and another
+    charge opens the next: February is closed, and the ceiling stays charged. A refinement returns what it was charged."""
+    clock.set("2026-01-01 00:00:00")
+    db = open_ledger(path_of, people=5000, tiers={})
+    for tier, rate in TIERS.items():
+        one(db, "SELECT dp_tier(?, ?, 8.0, 1e-6, '{\"period\":\"month\"}')", tier, rate)
+
+    def meanwhile(day, opens):
+        def act():
+            db.set_trace_callback(None)
+            clock.set(day)
+            if opens:
+                count(connect(path_of), "a", "opens")
+        when_reading(db, act)
+
+    clock.set("2026-01-31 23:59:59")
+    meanwhile("2026-02-01 00:00:01", False)
+    count(db, "a", "first")
+    assert db.execute("SELECT kind, period FROM dp_charge").fetchall() == [("charge", "2026-01-01"), ("return", "2026-01-01")]
+    assert fits(db, "a", price(sensitivity(db, "first"), clock_of(db, "a", "first")), "first")
+    meanwhile("2026-03-01 00:00:01", True)
+    assert "stopped at" in count(db, "a", "second")[4]
+    assert [kind for _, _, kind in charges(db, "second")] == ["charge"]
+    assert "was not reached" in count(db, "c", "third", until=0.02)[4]
+    clock.set("2026-04-01 00:00:00")
+    assert "stopped at" in count(db, "a", "third", until=0.02, refine=True)[4]
+    assert fits(db, "a", price(sensitivity(db, "third"), clock_of(db, "a", "third")), "third")
+    assert db.execute("SELECT kind, period FROM dp_charge WHERE release = 'third' AND tier = 'a' AND period > '2026-03-01'").fetchall() == [
+        ("charge", "2026-04-01"), ("return", "2026-04-01")]
+    assert one(db, "SELECT dp_verify()") == "ok"
 
 
 # ---- edits of the ledger -------------------------------------------------------------------------------------------
