@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import random
+import re
 import sqlite3
 import statistics
 
@@ -168,25 +169,33 @@ def test_every_kind_with_an_interval(kind, sql, options):
     assert json.loads(one(db, "SELECT options FROM dp_release"))["stopped"] < 1
 
 
+SPREAD = math.sqrt(statistics.fmean((i * 7 % 1000 / 100 - 4.995) ** 2 for i in range(1, 2001)))
+
+
 @pytest.mark.parametrize("kind,sql,options,truth", [
     ("count", "SELECT 1 FROM t", {"clip": 1}, 2000),
     ("sum", "SELECT x FROM t", {"clip": 10}, sum(i * 7 % 1000 / 100 for i in range(1, 2001))),
     ("avg", "SELECT x FROM t", {"lo": 0, "hi": 10}, sum(i * 7 % 1000 / 100 for i in range(1, 2001)) / 2000),
-    ("group_count", "SELECT g FROM t", {"clip": 1, "keys": ["0", "1", "2"]}, 1200)])
+    ("stddev", "SELECT x FROM t", {"lo": 0, "hi": 10}, SPREAD),
+    ("group_count", "SELECT g FROM t", {"clip": 1, "keys": ["0", "1", "2"]}, 1200),
+    ("group_count", "SELECT g, unit % 2 AS odd FROM t", {"clip": 1, "ways": 2, "keys": {"g": ["0", "1"], "odd": ["0", "1"]}}, 600)],
+    ids=["count", "sum", "avg", "stddev", "group_count", "ways"])
 @pytest.mark.parametrize("until", [0.05, *(pytest.param(until, marks=pytest.mark.slow) for until in (0.01, 0.1, 0.25))])
-@pytest.mark.alarm(1e-8)
+@pytest.mark.alarm(1e-9)
 def test_intervals_contain_the_truth(kind, sql, options, truth, until):
-    """95% of the intervals of the first figure contain it. 400 draws, at most 46 misses, more than which has a probability of 1e-9;
-    and the mean error is below 0.35 standard deviations (0.16, and 3.8 of its own)."""
+    """95% of the intervals of the first figure contain it, and its mean error is small. At 0.25, a simulation of counts finds 94.7% and
+    a mean error of 0.12 standard deviations (0.16 at half of that for the standard deviation), because noise that enlarges a figure
+    stops a walk earlier. Of 400 draws more than 60 miss at a rate of 5.6% with a probability of 2e-12; a mean error of 0.5 is 6.8 of its
+    own standard deviations away from 0.16."""
     db = open_ledger(people=2000, tiers={"a": 0.03}, accountant="rdp", options='{"protects":"unit"}')
     db.execute("SELECT dp_drop_tier('a')").fetchall()
     db.execute("SELECT dp_tier('z', 0.03, 5000.0, 1e-6)").fetchall()
-    misses, errors = 0, []
+    until, misses, errors = until / 2 if kind == "stddev" else until, 0, []
     for i in range(400):
         value, low, high, *_ = ask(db, "z", f"r{i}", kind, sql, until=until, **options)[0]
         misses += not low <= truth <= high
         errors.append((value - truth) / ((high - low) / 2 / Z))
-    assert misses <= 46 and abs(statistics.fmean(errors)) < 0.35, (misses, statistics.fmean(errors))
+    assert misses <= 60 and abs(statistics.fmean(errors)) < 0.5, (misses, statistics.fmean(errors))
 
 
 # ---- several tiers -------------------------------------------------------------------------------------------------
@@ -215,11 +224,12 @@ def test_tiers_that_are_finer_than_the_stop_get_the_same_number(path_of):
     assert set(points(path_of)) == set("abc") and one(db, "SELECT dp_verify()") == "ok"
 
 
-@pytest.mark.alarm(4e-9)
+@pytest.mark.alarm(1e-9)
 def test_the_path_of_three_tiers_and_of_one_between():
     """The errors of tiers a, b and c, and of d, which is made between b and c afterwards, have the variances of their clocks, and the
     difference of two tiers is independent of the inner one: Cov(inner, outer) = Var(inner). `least` makes all walks end at the
-    ceiling of a. Each of the statistics is normal up to 1e-9; 600 draws, bounds of 6.2 standard deviations."""
+    ceiling of a. Bounds of 7.5 standard deviations: the mean square of 600 normal errors exceeds it with probability 2e-11, and a mean
+    product of two with 4e-12."""
     errors = {tier: [] for tier in "abcd"}
     for i in range(600):
         db = open_ledger(people=30, tiers={"a": 0.02, "b": 0.005, "c": 0.0005}, accountant="rdp")
@@ -237,11 +247,11 @@ def test_the_path_of_three_tiers_and_of_one_between():
     n = len(errors["a"])
     for tier in "abcd":
         ratio = statistics.fmean(x * x for x in errors[tier]) / clocks[tier]
-        assert abs(ratio - 1) < 6.2 * math.sqrt(2 / n), (tier, ratio)
+        assert abs(ratio - 1) < 7.5 * math.sqrt(2 / n), (tier, ratio)
     for inner, outer in itertools.combinations("abdc", 2):
         covariance = statistics.fmean(x * (y - x) for x, y in zip(errors[inner], errors[outer]))
         scale = math.sqrt(clocks[inner] * (clocks[outer] - clocks[inner]) / n)
-        assert abs(covariance) < 6.2 * scale, (inner, outer)
+        assert abs(covariance) < 7.5 * scale, (inner, outer)
 
 
 def test_refining_walks_on():
@@ -318,24 +328,55 @@ def test_whatever_happens_every_tier_pays_for_what_it_sees(seed):
     assert one(db, "SELECT dp_verify()") == "ok"
 
 
-def test_outer_tiers_do_not_see_where_inner_ones_stopped(path_of):
-    """Everything that a guest of c can read is the same in two ledgers in which the walks at a stop at different rungs inside c."""
-    seen = []
-    for i, people in enumerate([400, 700]):
+TABLES = ["dp_release", "dp_charge", "dp_publication", "dp_budget", "dp_tier", "dp_reserve", "dp_grant", "dp_rdp", "dp_value", "dp_policy"]
+
+
+def sight(path, tier):
+    """Everything that a guest of a tier can read, but for noisy numbers, times and hashes of them."""
+    db, seen = connect(path), {}
+    one(db, "SELECT dp_guard(?)", tier)
+    for table in TABLES:
+        rows = db.execute(f"SELECT * FROM {table}")
+        names = [column for column, *_ in rows.description]
+        seen[table] = [{name: value for name, value in zip(names, row) if name not in ("value", "low", "high", "display", "published_at", "at")}
+                       for row in rows]
+    certificate = json.loads(one(db, "SELECT dp_certificate()"))
+    page = one(db, "SELECT dp_report()").replace(certificate.pop("ledger")["id"], "")
+    seen["page"] = re.sub(r"[-+]?[\d.,]+", "#", re.sub(r"(?s)<svg.*?</svg>|[0-9a-f]{64}", "", page))
+    seen["certificate"] = certificate
+    db.close()
+    return seen
+
+
+@pytest.mark.parametrize("by_grant", [False, True])
+def test_outer_tiers_do_not_see_where_inner_ones_stopped(path_of, by_grant):
+    """Everything that a guest of c can read is the same in two ledgers in which the walks at b stop at different rungs inside c. A guest
+    of b, whose tier pays, sees its own return, and not that of a."""
+    seen, stops = [], set()
+    for i, people in enumerate([900, 1600]):
         path = path_of.with_name(f"{i}.db")
         db = open_ledger(path, people=people)
-        assert "stopped" in count(db, "a")[4] and one(db, "SELECT count(*) FROM dp_charge WHERE kind = 'return'")
-        one(db, "SELECT dp_diffuse('r', 'c')")
-        assert clock_of(db, "c") == variance(sensitivity(db), TIERS["c"]) > clock_of(db, "a")
+        options = json.dumps({"name": "r", "clip": 1, "until": 0.08})
+        one(db, """SELECT dp_grant('g', 'b', 2, '{"pad_ms":1,"diffuse":["c"]}')""")
+        if by_grant:
+            guest = connect(path)
+            one(guest, """SELECT dp_guard('b', '{"ask":"g"}')""")
+            one(guest, "SELECT dp_release('b', 'count', 'SELECT 1 FROM t', ?)", options)
+        else:
+            one(db, "SELECT dp_release('b', 'count', 'SELECT 1 FROM t', ?)", options)
+            one(db, "SELECT dp_diffuse('r', 'c')")
+        name = "g/r" if by_grant else "r"
+        assert clock_of(db, "c", name) == variance(sensitivity(db, name), TIERS["c"]) > clock_of(db, "b", name)
+        assert {tier for tier, _, kind in charges(db, name) if kind == "return"} == {"a", "b"}
+        stops.add(clock_of(db, "b", name))
         db.close()
-        guest = connect(path)
-        one(guest, "SELECT dp_guard('c')")
-        seen.append([guest.execute(f"SELECT {columns} FROM {table}").fetchall() for table, columns in [
-            ("dp_release", "name, options, until, least"), ("dp_charge", "release, tier, rate, kind"),
-            ("dp_publication", "release, tier, rate, shrink"), ("dp_value", "release, tier, figure"),
-            ("dp_budget", "tier, spent_rate, releases")]])
-        guest.close()
-    assert seen[0] == seen[1] and "stop" not in json.loads(seen[0][0][0][1]) and "was not reached" in seen[0][3][0][2]
+        inner = sight(path, "b")["dp_charge"]
+        assert {row["tier"] for row in inner if row["kind"] == "return"} == {"b"}
+        seen.append(sight(path, "c"))
+    assert len(stops) == 2
+    for part in seen[0]:
+        assert seen[0][part] == seen[1][part], part
+    assert "stopped" not in json.dumps(seen[0]["dp_release"]) and "was not reached" in seen[0]["dp_value"][0]["figure"]
 
 
 @pytest.fixture
