@@ -31,7 +31,7 @@ static int pairs_open(struct pairs *pairs, const struct ways *ways) {
     for (unsigned mask = ways->tables[a].mask; mask; mask &= mask - 1) inside *= 2;
     count += inside;
   }
-  assert(count > 0); /* every programme has the total */
+  assert(count > 0); /* every release has the total */
   *pairs = (struct pairs){malloc(sizeof *pairs->list * count), count};
   for (int a = 0; a < ways->count && pairs->list; a++) {
     const struct cross_table *outer = &ways->tables[a];
@@ -204,7 +204,7 @@ int shares_multipliers(const struct ways *ways, int in_sum_norm, int *multiplier
 
 /* ---- variances ------------------------------------------------------------------------------- */
 
-/* For a measured programme: sets precisions[i] to p_B of table i, and variances[i] to the variance
+/* For measured ways: sets precisions[i] to p_B of table i, and variances[i] to the variance
 ** of each cell of the published table i, in units of v. Returns 1, or 0 if memory runs out. */
 static int shares_variances(const struct ways *ways, int in_sum_norm, double *precisions,
                             double *variances) {
@@ -228,7 +228,7 @@ static int shares_variances(const struct ways *ways, int in_sum_norm, double *pr
 
 /* ---- published tables that agree ------------------------------------------------------------- */
 
-/* Makes the tables of a programme agree. This is post-processing of the noisy coordinates, so it
+/* Makes the tables of a release agree. This is post-processing of the noisy coordinates, so it
 ** costs no privacy.
 **
 ** The result is the generalised least-squares estimate of all tables from the measured ones. Let

@@ -577,7 +577,7 @@ double estimate_bounds_threshold(const struct reading *reading);
 
 /* ---- cross tables ---------------------------------------------------------------------------- */
 
-/* cross_tables.c divides the charge of a table programme (sums/layout.h) between its tables. A
+/* cross_tables.c divides the charge of cross tables (sums/layout.h) between them. A
 ** table A that is measured with the share w_A of the squared sensitivity has noise of variance
 ** v/w_A in each cell, where v is the variance of one count that is released alone. The published
 ** tables are the least-squares estimates (reconcile_tables()). With n(A) the number of cells of A,

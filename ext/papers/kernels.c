@@ -11,8 +11,8 @@
 ** 4. The order of rows changes the result by rounding only.
 **
 ** Two dictionaries (hash tables with open addressing) number the states, one for x and one for y.
-** The cells are stored in dense matrices, with a matrix row for each x. A matrix doubles when it is
-** full and takes at most 8 MB.
+** The cells are stored in matrices, with a matrix row for each x. A matrix doubles when it is full
+** and takes at most 8 MB.
 ** Tests: tests/papers/test_papers_kernels.py */
 #include "papers/papers.h"
 
@@ -154,16 +154,24 @@ static uint64_t hash(int type, const unsigned char *bytes, int size) {
   return h ^ h >> 32;
 }
 
-/* Returns the number of the state with these bytes. Adds the state if it is new. Returns -1 if
-** there are too many states, and -2 when out of memory. */
-static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
+/* Returns the slot of the state with these bytes, or the free slot for it. */
+static uint64_t place_of(const struct dictionary *dictionary, int type, const void *bytes,
+                         int size) {
   uint64_t place = hash(type, bytes, size) % SLOTS;
   for (; dictionary->slot[place]; place = (place + 1) % SLOTS) {
     const struct kernel_state *known = dictionary->state[dictionary->slot[place] - 1];
     if (known->type == type && known->size == size &&
         (size == 0 || memcmp(known->bytes, bytes, (size_t)size) == 0))
-      return dictionary->slot[place] - 1;
+      break;
   }
+  return place;
+}
+
+/* Returns the number of the state with these bytes. Adds the state if it is new. Returns -1 if
+** there are too many states, and -2 when out of memory. */
+static int number_of(struct dictionary *dictionary, int type, const void *bytes, int size) {
+  uint64_t place = place_of(dictionary, type, bytes, size);
+  if (dictionary->slot[place]) return dictionary->slot[place] - 1;
   if (dictionary->count == MAX_STATES) return -1;
   struct kernel_state *state = sqlite3_malloc64(sizeof *state + (sqlite3_uint64)size + 1);
   if (!state) return -2;
@@ -196,13 +204,7 @@ static int state_number(struct dictionary *dictionary, sqlite3_value *value) {
 
 /* Returns the number of the state that equals this one, or -1. */
 static int number_of_equal(const struct dictionary *dictionary, const struct kernel_state *state) {
-  for (int i = 0; i < dictionary->count; i++) {
-    const struct kernel_state *known = dictionary->state[i];
-    if (known->type == state->type && known->size == state->size &&
-        memcmp(known->bytes, state->bytes, (size_t)state->size) == 0)
-      return i;
-  }
-  return -1;
+  return dictionary->slot[place_of(dictionary, state->type, state->bytes, state->size)] - 1;
 }
 
 static void dictionary_free(struct dictionary *dictionary) {
@@ -211,11 +213,10 @@ static void dictionary_free(struct dictionary *dictionary) {
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-/* A matrix whose rows and columns are states. */
+/* A matrix whose rows and columns are states: `room` rows of MAX_STATES cells. */
 struct matrix {
-  double *cell;       /* row_room x column_room */
-  size_t row_room;    /* allocated rows */
-  size_t column_room; /* allocated columns */
+  double *cell;
+  size_t room;
 };
 
 /* The matrices. In the form PAIRS, an SQL row belongs to KERNEL and OTHER, otherwise to one
@@ -231,39 +232,24 @@ struct collected {
   struct matrix matrix[PART_COUNT];
 };
 
-static size_t doubled(size_t room, size_t needed) {
-  size_t wanted = room < 8 ? 8 : room;
-  while (wanted < needed) wanted *= 2;
-  return wanted < MAX_STATES ? wanted : MAX_STATES;
-}
-
-/* Makes room for this many rows and columns. Returns 0 when out of memory. */
-static int make_room(struct matrix *matrix, size_t rows, size_t columns) {
-  if (rows <= matrix->row_room && columns <= matrix->column_room) return 1;
-  size_t row_room = doubled(matrix->row_room, rows);
-  size_t column_room = doubled(matrix->column_room, columns);
-  double *cell = sqlite3_malloc64(row_room * column_room * sizeof *cell);
+/* Makes room for this many rows. Returns 0 when out of memory. */
+static int make_room(struct matrix *matrix, size_t rows) {
+  if (rows <= matrix->room) return 1;
+  size_t room = 2 * rows < MAX_STATES ? 2 * rows : MAX_STATES, row = MAX_STATES * sizeof(double);
+  double *cell = sqlite3_realloc64(matrix->cell, room * row);
   if (!cell) return 0;
-  memset(cell, 0, row_room * column_room * sizeof *cell);
-  for (size_t i = 0; i < matrix->row_room; i++) {
-    memcpy(cell + i * column_room, matrix->cell + i * matrix->column_room,
-           matrix->column_room * sizeof *cell);
-  }
-  sqlite3_free(matrix->cell);
-  matrix->cell = cell;
-  matrix->row_room = row_room;
-  matrix->column_room = column_room;
+  memset(cell + matrix->room * MAX_STATES, 0, (room - matrix->room) * row);
+  *matrix = (struct matrix){cell, room};
   return 1;
 }
 
 /* Removes the unused columns, so that the cells become a dense matrix of rows x columns. Returns
 ** null when out of memory. */
 static const double *compact(struct matrix *matrix, size_t rows, size_t columns) {
-  if (!make_room(matrix, rows, columns)) return 0;
-  for (size_t i = 1; i < rows; i++) {
-    memmove(matrix->cell + i * columns, matrix->cell + i * matrix->column_room,
+  if (!make_room(matrix, rows)) return 0;
+  for (size_t i = 1; i < rows; i++)
+    memmove(matrix->cell + i * columns, matrix->cell + i * MAX_STATES,
             columns * sizeof *matrix->cell);
-  }
   return matrix->cell;
 }
 
@@ -302,10 +288,11 @@ static int take_given(sqlite3_context *context, struct collected *collected, str
   int is_parts = aggregate->form == PARTS, is_pairs = aggregate->form == PAIRS;
   *given = (struct given){.states = collected};
   given->kernel = (struct kernel){compact(&matrix[KERNEL], rows, columns), rows, columns};
-  given->other = (struct kernel){compact(&matrix[OTHER], rows, columns), rows, columns};
+  if (is_pairs)
+    given->other = (struct kernel){compact(&matrix[OTHER], rows, columns), rows, columns};
   given->coupling = is_parts ? compact(&matrix[COUPLING], rows, rows) : 0;
   given->nu = is_parts ? compact(&matrix[NU], rows, 1) : 0;
-  if (!given->kernel.probability || !given->other.probability ||
+  if (!given->kernel.probability || (is_pairs && !given->other.probability) ||
       (is_parts && (!given->coupling || !given->nu)))
     return function_memory(context);
   int sound = check_rows(context, &given->kernel, is_pairs ? " p" : "") &&
@@ -417,8 +404,8 @@ static int read_probability(sqlite3_context *context, const char *name, sqlite3_
 }
 
 static int add_to(sqlite3_context *context, struct matrix *matrix, int i, int j, double p) {
-  if (!make_room(matrix, (size_t)i + 1, (size_t)j + 1)) return function_memory(context);
-  matrix->cell[(size_t)i * matrix->column_room + (size_t)j] += p;
+  if (!make_room(matrix, (size_t)i + 1)) return function_memory(context);
+  matrix->cell[(size_t)i * MAX_STATES + (size_t)j] += p;
   return 1;
 }
 

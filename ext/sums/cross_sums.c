@@ -1,4 +1,5 @@
-/* cross_sums.c: table programmes (layout.h), and the sums of their tables (internal.h).
+/* cross_sums.c: the ways of a release of cross tables (layout.h), and the sums of these tables
+** (internal.h).
 ** Tests: tests/sums/test_cross_sums.c, tests/mechanism/test_cross_tables.py */
 #include "sums/internal.h"
 
@@ -9,9 +10,7 @@
 
 #include "os/os.h"
 
-/* ---- programmes of tables -------------------------------------------------------------------- */
-
-/* ---- making a programme ---------------------------------------------------------------------- */
+/* ---- making the ways ------------------------------------------------------------------------- */
 
 static int bits_of(unsigned mask) {
   int bits = 0;
@@ -211,8 +210,6 @@ void ways_keys(const struct ways *ways, const struct cross_table *table, int cel
     cell /= ways->sizes[i];
   }
 }
-
-/* ---- sums of tables -------------------------------------------------------------------------- */
 
 #define MOST_COMPONENTS 2 /* of a cell: a mean has two */
 #define MOST_SUM        ((int128)1 << 110)

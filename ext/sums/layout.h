@@ -1,4 +1,4 @@
-/* layout.h: the vector of one privacy unit: the families of kinds, the tables of a programme, the
+/* layout.h: the vector of one privacy unit: the families of kinds, cross tables, the
 ** ladder of what clipping cuts off, the layout of the vector and its bounds. */
 #ifndef DIFFUSE_SUMS_LAYOUT_H
 #define DIFFUSE_SUMS_LAYOUT_H
@@ -13,12 +13,12 @@ struct partitioned_sums; /* internal.h */
 
 /* ---- cross tables (cross_sums.c) ------------------------------------------------------------- */
 
-/* The tables of a table programme (a release of all cross tables of several attributes).
+/* The ways of a release of cross tables: its tables of several attributes.
 **
 ** A table is a set of attributes, written as a bit mask: bit i stands for attribute i. Attribute i
 ** has sizes[i] public keys. A table has one cell for each combination of keys of its attributes, in
 ** the order of an array whose last attribute varies fastest. The empty table has one cell, the
-** total. A programme that has a table also has every table inside it (with fewer attributes), so
+** total. A release that has a table also has every table inside it (with fewer attributes), so
 ** that every table has its margins. The tables are sorted by their number of attributes, then by
 ** mask.
 **
@@ -28,7 +28,7 @@ struct partitioned_sums; /* internal.h */
 ** coordinates of the measured tables follow each other in the order of the tables.
 **
 ** Every row lies in one cell of the full table of all attributes. The full table need not be in the
-** programme, and it may have up to 2^62 cells; nothing here has its size. */
+** release, and it may have up to 2^62 cells; nothing here has its size. */
 
 #define WAYS_MAX_ATTRIBUTES 16
 #define WAYS_MAX_TABLES     1024
@@ -60,9 +60,9 @@ struct ways {
 /* What ways_open() may refuse. */
 enum ways_limit { WAYS_FIT, WAYS_MANY_TABLES, WAYS_MANY_CELLS, WAYS_MANY_KEYS, WAYS_NO_MEMORY };
 
-/* Makes the programme of the `count` different tables `masks` with these weights, and of all tables
+/* Makes the ways of the `count` different tables `masks` with these weights, and of all tables
 ** inside them, whose weight is 1. No table is measured yet. Sets *cells to the number of cells of
-** all tables, as far as it was counted. Returns WAYS_FIT, or the limit that the programme exceeds;
+** all tables, as far as it was counted. Returns WAYS_FIT, or the limit that they exceed;
 ** `ways` is then empty. ways_close() is allowed in both cases. */
 enum ways_limit ways_open(struct ways *ways, int attributes, const int *sizes,
                           const unsigned *masks, const double *weights, int count, double *cells);
@@ -82,7 +82,7 @@ int64_t ways_sum(const struct ways *ways);
 /* Returns the table of a mask, or null. */
 const struct cross_table *ways_find(const struct ways *ways, unsigned mask);
 
-/* Returns whether the table is inside no other table of the programme. */
+/* Returns whether the table is inside no other table of the release. */
 int ways_is_largest(const struct ways *ways, const struct cross_table *table);
 
 int64_t ways_full(const struct ways *ways); /* the number of cells of the full table */
@@ -430,7 +430,7 @@ struct layout {
 ** moves one household from one count to the other, which is w sqrt(2).
 **
 ** Cross tables are one cell whose components repeat for every coordinate of the
-** programme. A row adds its components, times the multiplier of each measured table A, to one
+** release. A row adds its components, times the multiplier of each measured table A, to one
 ** coordinate of A. With S^2 the sum of the squared multipliers, a unit's vector is at most clip S
 ** long, in rows. Clipping scales a unit's rows, not its coordinates, so that what is added stays a
 ** table with its margins, and no margin for truncation is needed. Under 'replace', the squared

@@ -330,7 +330,7 @@ uint64_t group_keys_hash(const struct group_keys *cells, int cell);
 
 /* ---- cells of a full table ------------------------------------------------------------------- */
 
-/* The full table of a programme may have up to 2^62 cells. Records of units (internal.h)
+/* The full table of cross tables may have up to 2^62 cells. Records of units (internal.h)
 ** have a cell of 32 bits. In a full table of at most FULL_CELLS_DIRECT cells, a cell is its own
 ** number. Otherwise the cells that occur get the numbers 0, 1, ... in the order in which they
 ** occur. Nothing that is published depends on this order. */
