@@ -26,10 +26,47 @@
 
 #include <float.h>
 #include <math.h>
+#include <stddef.h>
 
+#include <gsl/gsl_errno.h>
 #include <gsl/gsl_integration.h>
+#include <gsl/gsl_roots.h>
 
 #include "math/numeric.h"
+
+/* ---- roots (numeric.h), by Brent's method ---------------------------------------------------- */
+
+/* The largest number of steps. Brent's method usually takes ten to twenty steps. If both ends have
+** the same order of magnitude, bisection takes about 64 steps. In the worst case, Brent's method
+** takes a small multiple of this number. */
+#define ROOT_STEPS 400
+
+/* The solver's state is on the stack, so finding a root needs no memory from the heap. ROOT_STATE
+** is its size in units of max_align_t. */
+#define ROOT_STATE 16
+
+double root_between(double (*function)(double, void *), void *parameters, double low, double high) {
+  gsl_function equation = {function, parameters};
+  max_align_t state[ROOT_STATE];
+  gsl_root_fsolver solver = {.type = gsl_root_fsolver_brent, .state = state};
+  /* This is never true, because the state of GSL's Brent solver has the size of eight doubles. */
+  if (solver.type->size > sizeof state) return NAN;
+  double root = NAN;
+  /* This call fails if the function has the same sign at both ends. */
+  int status = gsl_root_fsolver_set(&solver, &equation, low, high);
+  for (int step = 0; status == GSL_SUCCESS && step < ROOT_STEPS; step++) {
+    status = gsl_root_fsolver_iterate(&solver);
+    if (status != GSL_SUCCESS) break;
+    double a = gsl_root_fsolver_x_lower(&solver), b = gsl_root_fsolver_x_upper(&solver);
+    if (gsl_root_test_interval(a, b, 0.0, 2.0 * DBL_EPSILON) == GSL_SUCCESS) {
+      root = gsl_root_fsolver_root(&solver);
+      break;
+    }
+  }
+  return root;
+}
+
+/* ---- the Mills ratio ------------------------------------------------------------------------- */
 
 /* mills(t) uses a continued fraction from here on, and the error function for smaller t. */
 #define FRACTION_FROM 2.0
@@ -39,8 +76,6 @@
 ** on the ellipse around the interval with half axes of about 5 at most about exp(5.5^2/2). So the
 ** error is of the order of 40^-32 exp(16), which is 1e-44. */
 #define SHORT 0.5
-
-/* ---- the Mills ratio ------------------------------------------------------------------------- */
 
 /* Returns K of Laplace's continued fraction M(t) = 1/(t + K), K = 1/(t + 2/(t + 3/(t + ...))), for
 ** t >= 2. The loop computes the tails T_n = n/(t + T_(n+1)) from the last term to the first. The
