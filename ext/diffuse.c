@@ -73,9 +73,9 @@ static int register_all(sqlite3 *db, struct host *host) {
   static const struct function *const lists[] = {
       ledger_functions, policy_functions,  guard_functions,   batch_functions,    plan_functions,
       figure_functions, release_functions, partial_functions, reporting_functions};
-  int rc = rates_register(db);
-  if (rc == SQLITE_OK) rc = pure_register(db, &version_function);
-  if (rc == SQLITE_OK) rc = papers_register(db);
+  int rc = rates_register(&host->pure);
+  if (rc == SQLITE_OK) rc = pure_register(&host->pure, &version_function);
+  if (rc == SQLITE_OK) rc = papers_register(&host->pure);
   for (size_t i = 0; i < sizeof lists / sizeof *lists && rc == SQLITE_OK; i++)
     rc = functions_register(db, host, lists[i]);
   if (rc == SQLITE_OK)

@@ -3,6 +3,7 @@
 ** tests/sums/test_vectors_input.py, tests/functions/test_errors.py */
 #include "base/sql_functions.h"
 
+#include <assert.h>
 #include <math.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -452,12 +453,14 @@ const char *text_check(sqlite3_value *value, const char *parameter, struct error
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-int pure_register(sqlite3 *db, const struct scalar *scalar) {
+int pure_register(struct pure *pure, const struct scalar *scalar) {
   int rc = SQLITE_OK;
+  assert(pure->count < MOST_PURE);
+  pure->names[pure->count++] = scalar->name;
   for (int arity = scalar->min_arguments; arity <= scalar->max_arguments && rc == SQLITE_OK;
        arity++)
-    rc = sqlite3_create_function_v2(db, scalar->name, arity, PURE, (void *)scalar, scalar->call, 0,
-                                    0, 0);
+    rc = sqlite3_create_function_v2(pure->db, scalar->name, arity, PURE, (void *)scalar,
+                                    scalar->call, 0, 0, 0);
   return rc;
 }
 

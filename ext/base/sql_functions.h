@@ -94,8 +94,17 @@ struct scalar {
   void (*call)(sqlite3_context *, int, sqlite3_value **);
 };
 
+#define MOST_PURE 80
+
+/* The functions of public parameters alone that a connection has: their names, for the guard. */
+struct pure {
+  sqlite3 *db;
+  const char *names[MOST_PURE];
+  int count;
+};
+
 /* Registers a scalar. Returns an SQLite result code. */
-int pure_register(sqlite3 *db, const struct scalar *scalar);
+int pure_register(struct pure *pure, const struct scalar *scalar);
 
 const struct scalar *function_of(sqlite3_context *context);
 

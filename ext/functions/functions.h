@@ -14,6 +14,8 @@
 
 struct guard; /* internal.h */
 
+#define MOST_LISTS 16
+
 /* All functions and tables of the connection share this state. */
 struct host {
   int references;    /* the number of functions, tables and running statements that use the host */
@@ -22,8 +24,9 @@ struct host {
   struct collector collector; /* the connection that loaded the extension, and its dp_collect() */
   struct session session;     /* the first function that needs the ledger opens the ledger */
   int (*register_tables)(sqlite3 *db, struct host *host);
-  struct guard *guard;              /* set by dp_guard(); null: the connection is the owner's */
-  const struct function *lists[12]; /* of functions_register() */
+  struct guard *guard; /* set by dp_guard(); null: the connection is the owner's */
+  struct pure pure;    /* the functions that need no ledger */
+  const struct function *lists[MOST_LISTS]; /* of functions_register() */
   int list_count;
 };
 
@@ -104,7 +107,7 @@ extern const struct row_table answer_table, column_table, cross_table_table, par
     policy_plan_table;
 
 /* Each of these functions registers what else a file has. */
-int rates_register(sqlite3 *db);
+int rates_register(struct pure *pure);
 
 int releases_register(sqlite3 *db, struct host *host);
 

@@ -15,79 +15,21 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- what is allowed ------------------------------------------------------------------------- */
 
-/* Functions of this extension that compute from their arguments alone. */
-static const char *const planning[] = {"dp_brownian_gamma",
-                                       "dp_brownian_rate",
-                                       "dp_delta",
-                                       "dp_diffusion_rate",
-                                       "dp_epsilon",
-                                       "dp_gaussian_mse",
-                                       "dp_hockey_gaussian",
-                                       "dp_hockey_laplace",
-                                       "dp_iterated_gaussian",
-                                       "dp_iterated_laplace",
-                                       "dp_iteration",
-                                       "dp_iteration_best",
-                                       "dp_iteration_path",
-                                       "dp_kernel_coupling",
-                                       "dp_kernel_delta",
-                                       "dp_kernel_dobrushin",
-                                       "dp_kernel_dobrushin_epsilon",
-                                       "dp_kernel_doeblin",
-                                       "dp_kernel_epsilon",
-                                       "dp_kernel_pair",
-                                       "dp_kernel_power",
-                                       "dp_kernel_renyi",
-                                       "dp_kernel_ultra",
-                                       "dp_laplace2_epsilon",
-                                       "dp_laplace2_pdf",
-                                       "dp_lipschitz_gaussian",
-                                       "dp_ou_clock",
-                                       "dp_ou_gamma",
-                                       "dp_ou_mse",
-                                       "dp_ou_rate",
-                                       "dp_ou_rho",
-                                       "dp_ou_shrink",
-                                       "dp_ou_theta",
-                                       "dp_ou_time",
-                                       "dp_ou_variance",
-                                       "dp_pgm_mse",
-                                       "dp_rate",
-                                       "dp_rdp_gaussian",
-                                       "dp_rdp_laplace",
-                                       "dp_rdp_response",
-                                       "dp_sgd_delta",
-                                       "dp_sgd_delta_laplace",
-                                       "dp_sgd_delta_random_stop",
-                                       "dp_sgd_delta_rdp",
-                                       "dp_sgd_lipschitz",
-                                       "dp_sgd_rate",
-                                       "dp_sigma",
-                                       "dp_version",
-                                       "dp_zcdp_epsilon"};
-
 /* Pragmas that show the schema of the tables in main, which are public. */
 static const char *const pragmas[] = {"database_list",  "foreign_key_list", "index_info",
                                       "index_list",     "index_xinfo",      "table_info",
                                       "schema_version", "table_list",       "table_xinfo"};
 
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
-
-static int is_in(const char *const *list, int count, const char *name) {
-  for (int i = 0; i < count; i++)
-    if (sqlite3_stricmp(list[i], name) == 0) return 1;
+static int is_shown(const char *pragma) {
+  for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
+    if (sqlite3_stricmp(pragmas[i], pragma) == 0) return 1;
   return 0;
-}
-
-static int function_admitted(const struct host *host, const char *name) {
-  if (is_in(planning, COUNT(planning), name)) return 1;
-  /* guard_enter() checks the others when they run, because its error can say what is allowed. */
-  return host_has(host, name) || function_is_allowed(&host->guard->functions, name);
 }
 
 /* The second line (internal.h). What is secret is out of reach without it. */
 static int authorize(void *context, int action, const char *first, const char *second,
                      const char *schema, const char *inner) {
+  const struct host *host = context;
   int admitted = 0;
   (void)schema;
   (void)inner;
@@ -101,13 +43,15 @@ static int authorize(void *context, int action, const char *first, const char *s
     ** the file. The charge of a question stays after a ROLLBACK, as without a guard. */
     admitted = 1;
   } else if (action == SQLITE_FUNCTION) {
-    admitted = second && function_admitted(context, second);
+    /* guard_enter() checks those that need the ledger when they run: its error says what is
+    ** allowed. */
+    admitted =
+        second && (host_has(host, second) || function_is_allowed(&host->guard->functions, second));
   } else if (action == SQLITE_READ) {
     /* main contains only public tables, so only some pragmas are refused. */
-    admitted = first && (sqlite3_strnicmp(first, "pragma_", 7) != 0 ||
-                         is_in(pragmas, COUNT(pragmas), first + 7));
+    admitted = first && (sqlite3_strnicmp(first, "pragma_", 7) != 0 || is_shown(first + 7));
   } else if (action == SQLITE_PRAGMA) {
-    admitted = first && is_in(pragmas, COUNT(pragmas), first) &&
+    admitted = first && is_shown(first) &&
                (!second || strcmp(first, "schema_version") != 0); /* a value would be written */
   } else if (action == SQLITE_INSERT || action == SQLITE_UPDATE) {
     /* SQLite asks this when it reads the columns of a virtual table. */
@@ -319,28 +263,6 @@ static int register_tables(struct host *host, const struct ledger_policy *policy
 
 /* ---- setting the guard ----------------------------------------------------------------------- */
 
-/* Makes a guard for the members of a tier. Without a grant, the terms of the grant are empty. */
-static struct guard *make(struct ledger *ledger, const char *tier, const struct ledger_grant *grant,
-                          struct error *error) {
-  struct guard *guard = sqlite3_malloc(sizeof *guard);
-  int count, made = guard != 0;
-  if (made) {
-    *guard = (struct guard){.tier = sqlite3_mprintf("%s", tier),
-                            .grant = grant->name ? sqlite3_mprintf("%s", grant->name) : 0,
-                            .pad = grant->pad_ms,
-                            .limits = {grant->steps, grant->bytes, grant->seconds}};
-    made = guard->tier && (guard->grant || !grant->name);
-  }
-  if (made && grant->diffuse) {
-    guard->outward = json_list(ledger_json(ledger), grant->diffuse, 0, &count);
-    made = guard->outward != 0;
-  }
-  if (made) return guard;
-  error_set_memory(error); /* unless json_list() has set another error */
-  guard_free(guard);
-  return 0;
-}
-
 /* Fails if this SQLite cannot replace a database or refuse a statement. */
 static int check_library(struct error *error) {
   int can_replace = sqlite3_libversion_number() >= 3039000;
@@ -431,34 +353,51 @@ static sqlite3 *open_again(sqlite3 *db, struct error *error) {
   return 0;
 }
 
-/* What dp_guard() reads from the ledger. */
-struct guard_facts {
-  struct ledger_policy policy;
-  struct ledger_tier *tiers;
-  int tier_count;
-  struct ledger_grant grant;
-};
+/* Makes a guard for the members of a tier. Without a grant, its terms are empty. Returns null with
+** the error set. */
+static struct guard *make(struct host *host, const char *tier, const struct ledger_grant *grant,
+                          struct error *error) {
+  struct guard *guard = sqlite3_malloc(sizeof *guard);
+  sqlite3 *db = host->collector.db, *file = 0;
+  int count;
+  if (!guard) {
+    error_set_memory(error);
+    return 0;
+  }
+  *guard = (struct guard){.tier = sqlite3_mprintf("%s", tier),
+                          .grant = grant->name ? sqlite3_mprintf("%s", grant->name) : 0,
+                          .pad = grant->pad_ms,
+                          .limits = {grant->steps, grant->bytes, grant->seconds}};
+  if (grant->diffuse)
+    guard->outward = json_list(ledger_json(host->session.ledger), grant->diffuse, 0, &count);
+  if (!guard->tier || (grant->name && !guard->grant) || (grant->diffuse && !guard->outward)) {
+    error_set_memory(error); /* unless json_list() has set another error */
+  } else if (allowed_functions_read(&guard->functions, db) != SQLITE_OK) {
+    error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
+  } else if ((file = open_again(db, error)) != 0 &&
+             !(guard->reader = private_collector_new(file))) {
+    error_set_memory(error);
+  }
+  if (!error_is_set(error)) return guard;
+  guard_free(guard);
+  return 0;
+}
 
-/* Sets the guard of a connection, until the connection is closed. Returns the guard, or null with
-** the error set and the connection as it was. The connection has no virtual tables then except for
-** the public tables. */
-static struct guard *set(struct host *host, const char *tier, const struct guard_facts *facts,
-                         struct error *error) {
+/* Sets the guard of a connection, until the connection is closed. Returns 1, or 0 with the error
+** set and the connection as it was. The connection has no virtual tables then except for the public
+** tables. */
+static int set(struct host *host, const char *tier, const struct ledger_policy *policy,
+               const struct ledger_grant *grant, struct error *error) {
   struct ledger *ledger = host->session.ledger;
   sqlite3 *db = host->collector.db, *file = 0;
   if (!check_library(error) || !check_idle(db, error) || !check_file(db, error)) return 0;
-  struct guard *guard = make(ledger, tier, &facts->grant, error);
-  int going = guard != 0;
-  if (going && allowed_functions_read(&guard->functions, db) != SQLITE_OK)
-    going = error_set(error, "cannot list the functions: %s", sqlite3_errmsg(db));
-  if (going) going = (file = open_again(db, error)) != 0;
-  if (going && !(guard->reader = private_collector_new(file))) going = error_set_memory(error);
-  if (going) going = (file = open_again(db, error)) != 0;
-  if (going) going = public_tables_install(db, file, ledger, &facts->policy, error);
-  if (!going) {
+  struct guard *guard = make(host, tier, grant, error);
+  if (!guard || !(file = open_again(db, error)) ||
+      !public_tables_install(db, file, ledger, policy, error)) {
     guard_free(guard);
     return 0;
   }
+  host->guard = guard;
   /* Takes away from the connection what SQL could use to open the file again, and virtual tables.
   ** SQLite would crash if a virtual table that has no entry in the schema was used before and after
   ** its database is replaced. The modules that stay make no such tables, and SQLite's functions
@@ -469,22 +408,21 @@ static struct guard *set(struct host *host, const char *tier, const struct guard
   /* Statements are then compiled again. */
   sqlite3_set_authorizer(db, GUARD_AUTHORIZERS ? authorize : 0, host);
   ledger_use_database(ledger, guard->reader->db);
-  return guard;
+  return 1;
 }
 
 /* ---- dp_guard -------------------------------------------------------------------------------- */
 
-static int read_facts(struct guard_facts *facts, struct ledger *ledger, const char *tier,
-                      const char *ask) {
+/* Reads what dp_guard() needs to know. */
+static int read_terms(struct ledger *ledger, const char *tier, const char *ask,
+                      struct ledger_policy *policy, struct ledger_grant *grant) {
   if (!ledger_ready(ledger) || !ledger_begin_reading(ledger)) return 0;
-  int going = ledger_tiers(ledger, &facts->tiers, &facts->tier_count) &&
-              ledger_tier_find(ledger, facts->tiers, facts->tier_count, tier) >= 0 &&
-              ledger_policy_read(ledger, &facts->policy) &&
-              (!ask || ledger_grant_find(ledger, ask, &facts->grant));
-  if (going && ask && strcmp(facts->grant.tier, tier) != 0)
+  int going = tier_is_known(ledger, tier) && ledger_policy_read(ledger, policy) &&
+              (!ask || ledger_grant_find(ledger, ask, grant));
+  if (going && ask && strcmp(grant->tier, tier) != 0)
     going = error_set(ledger_error(ledger), "grant '%s' is of tier '%s', not '%s'", ask,
-                      facts->grant.tier, tier);
-  if (going && ask && !facts->policy.count)
+                      grant->tier, tier);
+  if (going && ask && !policy->count)
     going = error_set(ledger_error(ledger),
                       "questions of others need a ledger with a policy (dp_protect)");
   ledger_rollback(ledger);
@@ -494,20 +432,18 @@ static int read_facts(struct guard_facts *facts, struct ledger *ledger, const ch
 static int guard_connection(struct host *host, const char *tier, const char *ask) {
   struct ledger *ledger = host->session.ledger;
   struct error *error = &host->session.error;
-  struct guard_facts facts = {.tier_count = 0};
-  int going = read_facts(&facts, ledger, tier, ask);
-  if (going && ledger_guest(ledger, tier) && ledger_use_grant(ledger, ask))
-    host->guard = set(host, tier, &facts, error);
+  struct ledger_policy policy = {0};
+  struct ledger_grant grant = {0};
+  int going = read_terms(ledger, tier, ask, &policy, &grant) && ledger_guest(ledger, tier) &&
+              ledger_use_grant(ledger, ask) && set(host, tier, &policy, &grant, error);
   if (!host->guard) {
     ledger_guest(ledger, 0);
     ledger_use_grant(ledger, 0);
-    going = 0;
-  } else if (register_tables(host, &facts.policy) != SQLITE_OK) {
+  } else if (register_tables(host, &policy) != SQLITE_OK) {
     going = error_set_memory(error); /* the connection is guarded, but lacks some tables */
   }
-  ledger_policy_free(&facts.policy);
-  ledger_tiers_free(facts.tiers, facts.tier_count);
-  ledger_grant_clear(&facts.grant);
+  ledger_policy_free(&policy);
+  ledger_grant_clear(&grant);
   return going;
 }
 

@@ -3,6 +3,7 @@
 ** Tests: tests/functions/test_errors.py, tests/functions/test_aggregate_form.py */
 #include "functions/internal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +36,10 @@ struct host *host_new(sqlite3 *db, int (*register_tables)(sqlite3 *db, struct ho
                                             figure_append_move};
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
-  *host = (struct host){.references = 1, .collector = {db, 0}, .register_tables = register_tables};
+  *host = (struct host){.references = 1,
+                        .collector = {db, 0},
+                        .pure = {.db = db},
+                        .register_tables = register_tables};
   host->session.error.caller = db;
   host->session.ledger = ledger_new(db, &kinds, &host->session.error);
   if (!host->session.ledger) {
@@ -152,6 +156,7 @@ static void call_guarded(sqlite3_context *context, int count, sqlite3_value **va
 }
 
 int functions_register(sqlite3 *db, struct host *host, const struct function *functions) {
+  assert(host->list_count < MOST_LISTS);
   host->lists[host->list_count++] = functions;
   for (const struct function *function = functions; function->name; function++) {
     for (int arity = function->least; arity <= function->most; arity++) {
@@ -168,6 +173,8 @@ int functions_register(sqlite3 *db, struct host *host, const struct function *fu
 }
 
 int host_has(const struct host *host, const char *name) {
+  for (int i = 0; i < host->pure.count; i++)
+    if (sqlite3_stricmp(host->pure.names[i], name) == 0) return 1;
   for (int i = 0; i < host->list_count; i++)
     for (const struct function *function = host->lists[i]; function->name; function++)
       if (sqlite3_stricmp(function->name, name) == 0) return 1;
@@ -188,6 +195,15 @@ void result_answer(sqlite3_context *context, const struct answer *answer) {
   } else {
     sqlite3_result_double(context, answer->number);
   }
+}
+
+int tier_is_known(struct ledger *ledger, const char *tier) {
+  struct ledger_tier *tiers;
+  int count;
+  int known =
+      ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, tier) >= 0;
+  ledger_tiers_free(tiers, count);
+  return known;
 }
 
 /* ---- JSON options of functions --------------------------------------------------------------- */

@@ -28,6 +28,10 @@ int settings_read(const struct setting *settings, struct json *json, const char 
 /* Does the same with an argument of a call, which may be missing or NULL. */
 int call_settings(struct call *call, int index, const struct setting *settings);
 
+/* Returns whether the tier exists and the audience of the ledger may see it. If not, sets the
+** ledger's error. Call this function inside a transaction. */
+int tier_is_known(struct ledger *ledger, const char *tier);
+
 /* ---- making a release (releases.c) ----------------------------------------------------------- */
 
 struct rows;
@@ -145,7 +149,8 @@ struct guard {
 
 void guard_free(struct guard *guard);
 
-/* Returns whether functions_register() has registered a function of this name. */
+/* Returns whether the extension has a function of this name, other than an aggregate that makes a
+** release. */
 int host_has(const struct host *host, const char *name);
 
 /* Call guard_enter() when a function of this extension starts to run, and when a statement starts

@@ -180,41 +180,28 @@ static void dp_version(sqlite3_context *context, int argc, sqlite3_value **argv)
 
 /* ---- dp_exposure ----------------------------------------------------------------------------- */
 
-/* Returns the index of the tier with exactly this name, or -1. */
-static int exact_tier(const struct ledger_tier *tiers, int count, const char *name, size_t length) {
-  int i = 0;
-  while (i < count && (strlen(tiers[i].name) != length || memcmp(tiers[i].name, name, length) != 0))
-    i++;
-  return i < count ? i : -1;
-}
-
-/* Finds the tier for an element of a list. If no tier has exactly this name, the function removes
-** the blanks around the name and tries again. If there is still no such tier, sets the ledger's
-** error and returns -1. */
-static int listed_tier(struct ledger *ledger, const struct ledger_tier *tiers, int count,
-                       const char *name, size_t length) {
-  static const char blanks[] = " \t\r\n";
-  int index = exact_tier(tiers, count, name, length);
-  if (index >= 0) return index;
-  while (length && strchr(blanks, *name)) name++, length--;
-  while (length && strchr(blanks, name[length - 1])) length--;
-  index = exact_tier(tiers, count, name, length);
-  /* ledger_tier_find() fails for an empty name, and its error lists the tiers. */
-  return index >= 0 ? index : ledger_tier_find(ledger, tiers, count, "");
-}
-
-/* Finds the tiers of a list such as "clinic, public". Returns the number of tiers, or 0 after a
-** failure. */
+/* Finds the tiers of a list such as "clinic, public". A name with blanks around it counts if a tier
+** has exactly this name, and otherwise without the blanks. Returns the number of different tiers,
+** or 0 with the error set. */
 static int find_tiers(struct ledger *ledger, const struct ledger_tier *tiers, int count,
                       const char *list, int *chosen) {
+  static const char blanks[] = " \t\r\n";
   int found = 0;
-  while (*list) {
-    size_t length = strcspn(list, ",");
-    int index = listed_tier(ledger, tiers, count, list, length), again = 0;
-    if (index < 0) return 0;
+  for (const char *end; *list; list = end + (*end == ',')) {
+    const char *from = list, *to = end = list + strcspn(list, ",");
+    int index = -1, again = 0;
+    for (int exact = 1; exact >= 0 && index < 0; exact--) {
+      while (!exact && from < to && strchr(blanks, *from)) from++;
+      while (!exact && from < to && strchr(blanks, to[-1])) to--;
+      for (int i = 0; i < count && index < 0; i++)
+        if (strlen(tiers[i].name) == (size_t)(to - from) &&
+            memcmp(tiers[i].name, from, (size_t)(to - from)) == 0)
+          index = i;
+    }
+    /* ledger_tier_find() fails for an empty name, and its error lists the tiers. */
+    if (index < 0) return ledger_tier_find(ledger, tiers, count, "") >= 0;
     for (int i = 0; i < found; i++) again |= chosen[i] == index;
     if (!again) chosen[found++] = index;
-    list += length + (list[length] == ',');
   }
   return found;
 }

@@ -176,7 +176,7 @@ static int set_shard(char **shard, sqlite3_value *value, struct error *error) {
   return replace_text(shard, sqlite3_mprintf("%s", text), error);
 }
 
-/* Keeps the number or the names of shards as JSON. merged_shards_check() reads the names. */
+/* Keeps the number or the names of shards as JSON. merged_check() in shards.c reads the names. */
 static int set_shards(char **shards, const char *type, sqlite3_value *value, struct error *error) {
   int is_number = strcmp(type, "integer") == 0 && sqlite3_value_int64(value) > 0;
   if (!is_number && strcmp(type, "array") != 0)

@@ -138,9 +138,9 @@ static const struct rate_function table[] = {
     {{"dp_zcdp_epsilon", 2, 2, plan}, {RATE, DELTA}, any_epsilon},
 };
 
-int rates_register(sqlite3 *db) {
-  int rc = pure_register(db, &rate_of_many);
+int rates_register(struct pure *pure) {
+  int rc = pure_register(pure, &rate_of_many);
   for (size_t i = 0; i < sizeof table / sizeof *table && rc == SQLITE_OK; i++)
-    rc = pure_register(db, &table[i].scalar);
+    rc = pure_register(pure, &table[i].scalar);
   return rc;
 }

@@ -157,17 +157,6 @@ static int clippings_add(sqlite3 *facts, struct ledger *ledger, struct error *er
 
 /* ---- dp_export() and dp_report() ------------------------------------------------------------- */
 
-/* Returns whether the tier exists and the audience of the ledger may see it. If not, sets the
-** ledger's error. Call this function inside a transaction. */
-static int tier_is_known(struct ledger *ledger, const char *tier) {
-  struct ledger_tier *tiers;
-  int count;
-  int known =
-      ledger_tiers(ledger, &tiers, &count) && ledger_tier_find(ledger, tiers, count, tier) >= 0;
-  ledger_tiers_free(tiers, count);
-  return known;
-}
-
 /* Returns the facts that the ledger's audience may know. If the ledger has a discrepancy, or on
 ** another failure, returns null with an error. Call this function inside a transaction. */
 static sqlite3 *collect(struct session *session) {

@@ -20,13 +20,14 @@
 **       only, and dp_partial() bounds the totals. dp_merge() cannot check this assertion. If the
 **       ledger of a shard protects rows, each row is a unit and therefore in one shard. Such a
 **       state must name its shard, and dp_merge() refuses two states of one shard, which would
-**       count each unit twice (struct merged_shards).
+**       count each unit twice (merged_check()).
 **   P6  A state contains the text of the question and the names and roles of the tables that the
 **       question read. The tables must have the same roles in the ledger of dp_merge().
 ** Tests: tests/functions/test_partial.py, tests/functions/test_shards.py */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own_connection.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
 #include "functions/options.h"
@@ -162,151 +163,117 @@ static int dp_partial(struct call *call) {
 ** is tried again, are an error: each has the rows of the shard, so the sums would count them twice,
 ** and with whole_units the bound on a unit would not hold. */
 
-struct merged_state {
-  unsigned char digest[STATE_DIGEST];
-  char *shard; /* empty: the state names none; null: an empty place of the table */
-};
-
-/* A hash table of states. {0} is empty. */
-struct merged_shards {
-  struct merged_state *places;
-  size_t room, count; /* the room is a power of two, or 0 */
-};
-
-static void merged_shards_close(struct merged_shards *shards) {
-  for (size_t i = 0; i < shards->room; i++) free(shards->places[i].shard);
-  free(shards->places);
-  *shards = (struct merged_shards){0};
-}
-
-/* Returns the place of a state, or the empty place where it belongs. */
-static struct merged_state *place_of(const struct merged_shards *shards,
-                                     const unsigned char *digest) {
-  uint64_t hash;
-  memcpy(&hash, digest, sizeof hash);
-  for (size_t i = (size_t)hash;; i++) {
-    struct merged_state *place = &shards->places[i & (shards->room - 1)];
-    if (!place->shard || memcmp(place->digest, digest, STATE_DIGEST) == 0) return place;
-  }
-}
-
-/* At most half of the places are in use. */
-static int grow(struct merged_shards *shards) {
-  if (shards->count * 2 < shards->room) return 1;
-  struct merged_shards grown = {.room = shards->room ? shards->room * 2 : 64,
-                                .count = shards->count};
-  grown.places = calloc(grown.room, sizeof *grown.places);
-  if (!grown.places) return 0;
-  for (size_t i = 0; i < shards->room; i++)
-    if (shards->places[i].shard) *place_of(&grown, shards->places[i].digest) = shards->places[i];
-  free(shards->places);
-  *shards = grown;
-  return 1;
+/* Opens the table of the states of a merge, in memory: their digests and the names of their shards.
+** Returns null when out of memory. */
+static sqlite3 *merged_open(void) {
+  sqlite3 *merged = 0;
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (own_connection_open(&merged, ":memory:", flags, 0) == SQLITE_OK &&
+      sqlite3_exec(merged, "CREATE TABLE state(digest BLOB PRIMARY KEY, shard TEXT) WITHOUT ROWID",
+                   0, 0, 0) == SQLITE_OK)
+    return merged;
+  sqlite3_close(merged);
+  return 0;
 }
 
 /* Notes a state. Sets *is_new to 0 if the same bytes were noted before. Returns 1, or 0 with the
 ** error set. */
-static int merged_shards_add(struct merged_shards *shards, const struct shard_state *state,
-                             int *is_new, struct error *error) {
-  if (!grow(shards)) return error_set_memory(error);
-  struct merged_state *place = place_of(shards, state->digest);
-  *is_new = !place->shard;
-  if (!*is_new) return 1;
-  char *shard = malloc(state->shard_size + 1);
-  if (!shard) return error_set_memory(error);
-  memcpy(shard, state->shard, state->shard_size);
-  shard[state->shard_size] = 0;
-  memcpy(place->digest, state->digest, STATE_DIGEST);
-  place->shard = shard;
-  shards->count++;
-  int plain = strlen(shard) == state->shard_size ? key_is_plain(shard) : 0;
-  if (plain < 0) return error_set_memory(error);
-  return plain || error_set(error, "the state is malformed");
-}
-
-/* The names of all states, sorted. They still belong to the table. The caller frees the array. */
-static char **sorted_names(const struct merged_shards *shards) {
-  char **names = malloc(sizeof *names * (shards->count + 1));
-  size_t count = 0;
-  for (size_t i = 0; names && i < shards->room; i++)
-    if (shards->places[i].shard) names[count++] = shards->places[i].shard;
-  if (names) qsort(names, count, sizeof *names, text_order);
-  return names;
-}
-
-#define NAMES_SHOWN 20
-
-/* Checks the number of shards. The names are sorted and different. */
-static int check_number(char **names, size_t count, long long wanted, struct error *error) {
-  if ((long long)count == wanted) return 1;
-  sqlite3_str *list = sqlite3_str_new(0);
-  for (size_t i = 0; i < count && i < NAMES_SHOWN; i++)
-    sqlite3_str_appendf(list, "%s'%s'", i ? ", " : "", names[i]);
-  if (count > NAMES_SHOWN) sqlite3_str_appendall(list, ", ...");
-  char *text = sqlite3_str_finish(list);
-  if (text)
-    error_set(error, "the states are of %lld shards, not of %lld: %s (%s)", (long long)count,
-              wanted, text,
-              (long long)count < wanted
-                  ? "merge the states of all shards, also of those without rows"
-                  : "leave out the states of other data, or correct shards");
-  sqlite3_free(text);
-  return text ? 0 : error_set_memory(error);
-}
-
-/* Checks the names against a list. Both are sorted, and the names are different. */
-static int check_list(char **names, size_t count, char **wanted, int wanted_count,
+static int merged_add(sqlite3 *merged, const struct shard_state *state, int *is_new,
                       struct error *error) {
-  size_t at = 0;
-  for (int i = 0; i < wanted_count; i++) {
-    if (i && strcmp(wanted[i - 1], wanted[i]) == 0)
-      return error_set(error, "shards names '%s' twice (each shard once)", wanted[i]);
-    int order = at < count ? strcmp(names[at], wanted[i]) : 1;
-    if (order < 0) break;
-    if (order > 0)
-      return error_set(error,
-                       "shard '%s' is missing (merge its state too, which exists without "
-                       "rows also, or leave it out of shards)",
-                       wanted[i]);
-    at++;
-  }
-  return at == count || error_set(error,
-                                  "shard '%s' is not one of shards (leave its state out, or "
-                                  "add it to shards)",
-                                  names[at]);
+  static const char sql[] = "INSERT OR IGNORE INTO state VALUES (?, ?)";
+  char *shard = sqlite3_mprintf("%.*s", (int)state->shard_size, state->shard);
+  int is_plain = !shard ? -1 : strlen(shard) == state->shard_size ? key_is_plain(shard) : 0;
+  sqlite3_stmt *insert = 0;
+  int rc = is_plain < 0 ? SQLITE_NOMEM : sqlite3_prepare_v2(merged, sql, -1, &insert, 0);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_bind_blob(insert, 1, state->digest, STATE_DIGEST, SQLITE_STATIC);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(insert, 2, shard, -1, SQLITE_STATIC);
+  if (rc == SQLITE_OK) rc = sqlite3_step(insert);
+  *is_new = sqlite3_changes(merged) > 0;
+  sqlite3_finalize(insert); /* its error is in rc */
+  sqlite3_free(shard);
+  if (rc != SQLITE_DONE) return error_set_memory(error);
+  return is_plain || error_set(error, "the state is malformed");
 }
 
-static int check_wanted(char **names, size_t count, const char *wanted, struct json *json) {
-  if (*wanted != '[') return check_number(names, count, strtoll(wanted, 0, 10), json->error);
-  int wanted_count;
-  char **list = json_list(json, wanted, "shards must be texts", &wanted_count);
-  if (!list) return 0;
-  qsort(list, (size_t)wanted_count, sizeof *list, text_order);
-  int right = check_list(names, count, list, wanted_count, json->error);
-  json_list_free(list);
-  return right;
+/* Asks a question about the states and the option `shards`, which is ?1. Sets *row to the first row
+** of the answer, which the caller finalizes, or to null if there is none. Returns 1, or 0 with the
+** error set. */
+static int merged_ask(sqlite3 *merged, const char *sql, const char *wanted, sqlite3_stmt **row,
+                      struct error *error) {
+  int rc = sqlite3_prepare_v2(merged, sql, -1, row, 0);
+  if (rc == SQLITE_OK) rc = sqlite3_bind_text(*row, 1, wanted, -1, SQLITE_STATIC);
+  if (rc == SQLITE_OK || rc == SQLITE_RANGE) rc = sqlite3_step(*row);
+  if (rc == SQLITE_ROW) return 1;
+  sqlite3_finalize(*row); /* its error is in rc */
+  *row = 0;
+  return rc == SQLITE_DONE || error_set_memory(error);
 }
+
+static const char twice_sql[] =
+    "SELECT shard FROM state WHERE shard <> '' GROUP BY shard HAVING count(*) > 1 ORDER BY shard";
+
+static const char nameless_sql[] = "SELECT 1 FROM state WHERE shard = ''";
+
+/* The number of shards, if it is another one than wanted, and the names of the first 20. */
+static const char number_sql[] =
+    "SELECT count, (SELECT group_concat('''' || shard || '''', ', ') FROM"
+    " (SELECT shard FROM state ORDER BY shard LIMIT 20)) || iif(count > 20, ', ...', '')"
+    " FROM (SELECT count(*) AS count FROM state) WHERE count <> CAST(?1 AS INTEGER)";
+
+/* The first name that is in one of two lists only, or twice among the wanted ones. */
+static const char list_sql[] =
+    "WITH wanted(name) AS (SELECT value FROM json_each(?1))"
+    " SELECT name, 1 AS what FROM wanted WHERE name NOT IN (SELECT shard FROM state)"
+    " UNION SELECT name, 2 FROM wanted GROUP BY name HAVING count(*) > 1"
+    " UNION SELECT shard, 3 FROM state WHERE shard NOT IN (SELECT name FROM wanted)"
+    " ORDER BY name, what";
 
 /* Checks that no shard has two states, and that the shards are those that the option `shards` of
 ** dp_merge() names: a number of shards, or a JSON array of their names; null: any shards. Returns
 ** 1, or 0 with the error set. */
-static int merged_shards_check(const struct merged_shards *shards, const char *wanted,
-                               struct json *json) {
+static int merged_check(sqlite3 *merged, const char *wanted, struct json *json) {
   struct error *error = json->error;
-  char **names = sorted_names(shards);
-  int right = names || error_set_memory(error);
-  for (size_t i = 1; right && i < shards->count; i++)
-    if (*names[i] && strcmp(names[i - 1], names[i]) == 0)
-      /* Advice: A task that is tried again makes a new state of its shard. Give the file of a state
-         the name of its shard, so that the second one replaces the first. */
-      right = error_set(error, "there are two different states of shard '%s' (merge one of them)",
-                        names[i]);
-  if (right && wanted && shards->count && !*names[0])
-    right = error_set(error, "a state names no shard, so shards cannot be checked (make it with "
-                             "\"shard\":\"north\", the name of its shard)");
-  if (right && wanted) right = check_wanted(names, shards->count, wanted, json);
-  free(names);
-  return right;
+  sqlite3_stmt *row;
+  if (!merged_ask(merged, twice_sql, 0, &row, error)) return 0;
+  if (row)
+    /* Advice: A task that is tried again makes a new state of its shard. Give the file of a state
+       the name of its shard, so that the second one replaces the first. */
+    error_set(error, "there are two different states of shard '%s' (merge one of them)",
+              sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  if (row || !wanted) return !row;
+  if (!merged_ask(merged, nameless_sql, 0, &row, error)) return 0;
+  if (row)
+    error_set(error, "a state names no shard, so shards cannot be checked (make it with "
+                     "\"shard\":\"north\", the name of its shard)");
+  sqlite3_finalize(row);
+  if (row) return 0;
+  int is_list = *wanted == '[', count;
+  char **names = is_list ? json_list(json, wanted, "shards must be texts", &count) : 0;
+  json_list_free(names);
+  if (is_list && !names) return 0;
+  if (!merged_ask(merged, is_list ? list_sql : number_sql, wanted, &row, error)) return 0;
+  const char *name = row ? (const char *)sqlite3_column_text(row, !is_list) : 0;
+  int what = row ? sqlite3_column_int(row, is_list) : 0;
+  if (row && !name) error_set_memory(error);
+  if (row && !is_list)
+    error_set(error, "the states are of %d shards, not of %s: %s (%s)", what, wanted, name,
+              what < strtoll(wanted, 0, 10)
+                  ? "merge the states of all shards, also of those without rows"
+                  : "leave out the states of other data, or correct shards");
+  else if (what == 1)
+    error_set(error,
+              "shard '%s' is missing (merge its state too, which exists without "
+              "rows also, or leave it out of shards)",
+              name);
+  else if (what == 2)
+    error_set(error, "shards names '%s' twice (each shard once)", name);
+  else if (what == 3)
+    error_set(error, "shard '%s' is not one of shards (leave its state out, or add it to shards)",
+              name);
+  sqlite3_finalize(row);
+  return !row;
 }
 
 /* ---- the states of a merge ------------------------------------------------------------------- */
@@ -318,8 +285,8 @@ struct merge {
   struct publication description; /* the definition of the states that are added up */
   struct rows rows;
   char *parameters; /* the parameters of the first state; all other states must have the same */
-  struct merged_shards shards; /* of the states added so far */
-  int is_spent;                /* dp_merge() has used the rows */
+  sqlite3 *merged;  /* the states added so far */
+  int is_spent;     /* dp_merge() has used the rows */
 };
 
 /* The memory that SQLite gives to dp_states(). */
@@ -335,7 +302,7 @@ static void merge_close(void *pointer) {
   request_clear(&merge->request);
   host_release(merge->host);
   sqlite3_free(merge->parameters);
-  merged_shards_close(&merge->shards);
+  sqlite3_close(merge->merged);
   free(merge);
 }
 
@@ -479,7 +446,8 @@ static int merge_open(sqlite3_context *context, struct merge *merge,
                       const struct shard_state *state, struct error *error) {
   struct host *host = merge->host = host_retain(sqlite3_user_data(context));
   merge->parameters = sqlite3_mprintf("%.*s", (int)state->parameters_size, state->parameters);
-  if (!merge->parameters) return error_set_memory(error);
+  merge->merged = merged_open();
+  if (!merge->parameters || !merge->merged) return error_set_memory(error);
   if (strlen(merge->parameters) != state->parameters_size)
     return error_set(error, "the state is malformed");
   return ledger_ready(host->session.ledger) && read_first(merge, error) &&
@@ -508,7 +476,7 @@ static int add_state(sqlite3_context *context, struct merging *merging, sqlite3_
   if (merge->request.whole_units && !state.shard_size)
     return error_set(error, "the state is malformed"); /* P5 */
   int is_new;
-  return merged_shards_add(&merge->shards, &state, &is_new, error) &&
+  return merged_add(merge->merged, &state, &is_new, error) &&
          (!is_new || shard_rows_add(&merge->rows, &state, error));
 }
 
@@ -577,7 +545,7 @@ static int check_once(sqlite3_context *context, const struct request *request,
 static int merge_publish(struct merge *merge, struct publication *publication,
                          struct request *request, struct error *error) {
   struct session *session = &merge->host->session;
-  if (!merged_shards_check(&merge->shards, request->shards, ledger_json(session->ledger))) return 0;
+  if (!merged_check(merge->merged, request->shards, ledger_json(session->ledger))) return 0;
   if (!publish_begin(publication, session, request)) return 0;
   merge->is_spent = !publication->answered;
   return publication->answered || rows_publish(&merge->rows, publication, publish_finish, error);

@@ -16,6 +16,7 @@
 ** Tests: tests/papers/test_papers_kernels.py */
 #include "papers/papers.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -48,12 +49,14 @@ static void take_row(sqlite3_context *context, int count, sqlite3_value **argume
   }
 }
 
-int aggregate_register(sqlite3 *db, const struct row_aggregate *aggregate) {
+int aggregate_register(struct pure *pure, const struct row_aggregate *aggregate) {
   int rc = SQLITE_OK;
+  assert(pure->count < MOST_PURE);
+  pure->names[pure->count++] = aggregate->name;
   /* The data is constant, and SQLite never writes through this pointer. */
   void *data = (void *)(uintptr_t)aggregate;
   for (int arity = aggregate->least; arity <= aggregate->most && rc == SQLITE_OK; arity++)
-    rc = sqlite3_create_function_v2(db, aggregate->name, arity, PURE, data, 0, take_row,
+    rc = sqlite3_create_function_v2(pure->db, aggregate->name, arity, PURE, data, 0, take_row,
                                     aggregate->final, 0);
   return rc;
 }
@@ -502,9 +505,9 @@ static const struct kernel_aggregate aggregates[] = {
     {ROW("dp_kernel_renyi", 5), PARTS, RENYI, {&alpha}, 0},
 };
 
-int kernels_register(sqlite3 *db) {
+int kernels_register(struct pure *pure) {
   int rc = SQLITE_OK;
   for (size_t k = 0; k < sizeof aggregates / sizeof *aggregates && rc == SQLITE_OK; k++)
-    rc = aggregate_register(db, &aggregates[k].aggregate);
+    rc = aggregate_register(pure, &aggregates[k].aggregate);
   return rc;
 }

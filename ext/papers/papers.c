@@ -507,12 +507,12 @@ int amplify_register(sqlite3 *db) {
   return row_table_register(db, &amplify_table, 0, 0);
 }
 
-int papers_register(sqlite3 *db) {
+int papers_register(struct pure *pure) {
   int rc = SQLITE_OK;
   for (size_t k = 0; k < sizeof papers / sizeof *papers && rc == SQLITE_OK; k++)
-    rc = pure_register(db, &papers[k].scalar);
-  if (rc == SQLITE_OK) rc = kernels_register(db);
-  if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[0].aggregate);
-  if (rc == SQLITE_OK) rc = aggregate_register(db, &path_aggregates[1].aggregate);
-  return rc == SQLITE_OK ? aggregate_register(db, &diffusion_aggregate) : rc;
+    rc = pure_register(pure, &papers[k].scalar);
+  if (rc == SQLITE_OK) rc = kernels_register(pure);
+  if (rc == SQLITE_OK) rc = aggregate_register(pure, &path_aggregates[0].aggregate);
+  if (rc == SQLITE_OK) rc = aggregate_register(pure, &path_aggregates[1].aggregate);
+  return rc == SQLITE_OK ? aggregate_register(pure, &diffusion_aggregate) : rc;
 }

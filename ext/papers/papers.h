@@ -7,12 +7,14 @@
 #include <sqlite3ext.h>
 #include <stddef.h>
 
+#include "base/sql_functions.h"
+
 /* Register all scalars and aggregates of the room, and its table-valued function dp_amplify. These
 ** functions return an SQLite result code. */
-int papers_register(sqlite3 *db);
+int papers_register(struct pure *pure);
 int amplify_register(sqlite3 *db);
 
-int kernels_register(sqlite3 *db); /* the dp_kernel_... aggregates */
+int kernels_register(struct pure *pure); /* the dp_kernel_... aggregates */
 
 /* The descriptor of an aggregate, which is the beginning of its user data. Its state has `size`
 ** bytes, which are 0 at first, and begins with an int `failed`: 1 after an error has been reported,
@@ -25,7 +27,7 @@ struct row_aggregate {
   int (*add)(sqlite3_context *context, void *state, int count, sqlite3_value **arguments);
   void (*final)(sqlite3_context *context);
 };
-int aggregate_register(sqlite3 *db, const struct row_aggregate *aggregate);
+int aggregate_register(struct pure *pure, const struct row_aggregate *aggregate);
 
 /* Reports that memory ran out, and returns 0. */
 int function_memory(sqlite3_context *context);
