@@ -301,7 +301,8 @@ static void append_mechanisms(struct plan *plan) {
   const struct ledger_tier *tier = publication_tier(&plan->publication);
   double rate = definition->release.weight * tier->rate;
   int has_laplace = mechanism_find(definition->aggregate, "laplace") == &laplace_mechanism;
-  int noises = tier_covers_all_noise(tier) && has_laplace && rate <= laplace_noise.most;
+  int noises = tier->accountant->covers_rates && tier->accountant->covers_curves && has_laplace &&
+               rate <= laplace_noise.most;
   int draws = leaf_release_suits(definition->aggregate, &definition->release);
   if (!noises && !draws) return;
   const struct mechanism *const mechanisms[] = {

@@ -95,8 +95,7 @@ int lost_values(const struct publication *publication);
 /* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
 char *request_options(const struct request *request);
 
-/* Sets the mechanism of a request that does not name one (precision.c). The publication has the
-** tiers and the place of the request's tier among them, and, if `found`, the release that has the
+/* Sets the mechanism of a request that does not name one. The publication has the tiers and the place of the request's tier among them, and, if `found`, the release that has the
 ** request's name. At a tier whose accountant does not cover Gaussian noise, this is the first
 ** mechanism of the kind whose noise the tier covers. A category gets the mechanism for epsilons
 ** (mechanism/mechanism.h) if all tiers that pay add up epsilons alone. For one quantile without

@@ -1,6 +1,6 @@
 /* numbers.c: computes the published numbers from a point, stores them, and answers from them. Later
 ** it computes them from the stored point again, for dp_interval() at another confidence and for
-** dp_parts.
+** dp_parts. Before, it tells from public parameters how precise they will be.
 ** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py,
 ** tests/mechanism/test_intervals.py */
 #include "release/internal.h"
@@ -272,6 +272,102 @@ double numbers_threshold(const struct publication *publication, double delta) {
                      : estimate_threshold(&reading);
   return ldexp(steps, publication->definition.release.granularity) /
          publication->definition.layout.count_factor;
+}
+
+/* ---- how precise the numbers will be --------------------------------------------------------- */
+
+int numbers_tables(const struct publication *publication, double rows, struct part_width *widths) {
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
+  const struct ways *ways = publication->definition.contribution.ways;
+  const struct layout *shape = &publication->definition.layout;
+  double *parts = sqlite3_malloc64(sizeof *parts * (sqlite3_uint64)ways->count);
+  int done = parts && estimate_parts(shape, parts);
+  double alone = shape->is_l1 ? 1 / (double)ways_sum(ways) : sqrt(1 / (double)ways_square(ways));
+  for (int i = 0; i < ways->count && done; i++) {
+    double noise = parts[i] / alone; /* in units of one count that is released alone */
+    reading.view.part = parts[i];
+    widths[i] = (struct part_width){estimate_half_width(&reading, rows / ways->tables[i].cells),
+                                    estimate_total_stddev(&reading),
+                                    shape->is_l1 ? 1 / noise : 1 / (noise * noise)};
+  }
+  sqlite3_free(parts);
+  return done || error_set_memory(&publication->session->error);
+}
+
+/* Returns the table with the widest interval, or NaNs after setting the ledger's error. */
+static struct part_width widest_table(const struct publication *publication, double rows) {
+  int count = publication->definition.contribution.ways->count;
+  struct part_width *widths = sqlite3_malloc64(sizeof *widths * (sqlite3_uint64)count);
+  struct part_width widest = {NAN, NAN, NAN};
+  int done = widths ? numbers_tables(publication, rows, widths)
+                    : error_set_memory(&publication->session->error);
+  for (int i = 0; i < count && done; i++)
+    if (i == 0 || widths[i].half_width > widest.half_width ||
+        (isnan(widest.half_width) && widths[i].stddev > widest.stddev))
+      widest = widths[i];
+  sqlite3_free(widths);
+  return widest;
+}
+
+/* Returns what a span of a series gets whose reading has this variance
+** (mechanism/mechanism.h). */
+static struct part_width span_width(const struct publication *publication, double variance,
+                                    double rows) {
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
+  reading.view.part = sqrt(variance);
+  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
+                             publication->definition.layout.is_l1 ? 1 / reading.view.part
+                                                                  : 1 / variance};
+}
+
+/* The variance of a single period rises with the first periods and then falls, so the search for
+** the largest one ends at the first that is not larger. */
+int numbers_series(const struct publication *publication, double rows, struct part_width *period,
+                   struct part_width *total) {
+  const struct series *series = &publication->definition.series;
+  struct ledger *ledger = publication->session->ledger;
+  double largest = 0;
+  struct window window = {0};
+  int going = ledger_goes_on(ledger) && window_open(&window, series, series->periods);
+  for (int t = 0; t < series->periods && going; t++) {
+    window_move(&window, t, t);
+    if (window.variance <= largest) break;
+    largest = window.variance;
+  }
+  *period = span_width(publication, largest, rows / series->periods);
+  if (going && total) {
+    window_move(&window, 0, series->periods - 1);
+    *total = span_width(publication, window.variance, rows);
+  }
+  window_close(&window);
+  return going || error_set_memory(ledger_error(ledger));
+}
+
+/* Returns what each number of the release gets: for cross tables those of the widest table, for a
+** series those of the noisiest period. Returns NaNs after setting the ledger's error. */
+static struct part_width widest_of(const struct publication *publication, double rows) {
+  struct part_width period, none = {NAN, NAN, NAN};
+  if (publication->definition.contribution.ways) return widest_table(publication, rows);
+  if (publication->definition.periods)
+    return numbers_series(publication, rows, &period, 0) ? period : none;
+  struct reading reading = definition_reading(publication, 0, NUMBERS_CONFIDENCE);
+  return (struct part_width){estimate_half_width(&reading, rows), estimate_total_stddev(&reading),
+                             1};
+}
+
+double numbers_stddev(const struct publication *publication) {
+  return widest_of(publication, NAN).stddev;
+}
+
+double numbers_half_width(const struct publication *publication, double rows) {
+  return widest_of(publication, rows).half_width;
+}
+
+double statistic_half_width(const struct publication *publication, double stddev) {
+  const struct noise_law *noise = publication->definition.mechanism->noise;
+  return publication->definition.aggregate->family->is_linear
+             ? noise->half_width(stddev, NUMBERS_CONFIDENCE)
+             : mixed_half_width(noise, stddev, NUMBERS_CONFIDENCE);
 }
 
 /* ---- storing the values of a publication, and answering from them ---------------------------- */

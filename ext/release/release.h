@@ -155,6 +155,20 @@ int request_finish_shape(struct request *request, int by_unit, struct error *err
 ** grows with them. */
 double request_leaves(const struct request *request, const struct mechanism *mechanism);
 
+/* Returns the half-width of the planned statistic at a rate, with the mechanism of the publication.
+** The half-width is in the unit of the value if `rows` is a guess of the number of rows, and in the
+** unit of the sums if `rows` is NaN. Sets the lattice and the clock of the publication. */
+double planned_half_width(struct publication *publication, double rows, double rate);
+
+/* Returns the number of rows from which one value of a release is computed: all rows, or the rows
+** of one group. Both numbers are guesses in the request. Without a guess, returns NaN. */
+double plan_rows(const struct request *request);
+
+/* If the request of dp_plan() or dp_batch() has a half_width, sets its weight to the least whose
+** 95% half-width is at most this number. Call plan_weight() inside a transaction. Returns 1, or 0
+** with the error of the session set. */
+int plan_weight(struct request *request, struct session *session);
+
 /* ---- long computations that run while the ledger is not locked ------------------------------- */
 
 /* Nobody else can use the ledger during a transaction, so a transaction should not compute for
@@ -337,27 +351,8 @@ int numbers_spans(const struct publication *publication, struct span span, int c
 /* Converts one of the numbers to the form that the ledger stores. */
 struct ledger_value numbers_value(const struct numbers *numbers, const struct estimate *estimate);
 
-/* ---- precision (precision.c) ----------------------------------------------------------------- */
-
-/* Returns the half-width of the planned statistic at a rate, with the mechanism of the publication.
-** The half-width is in the unit of the value if `rows` is a guess of the number of rows, and in the
-** unit of the sums if `rows` is NaN. Sets the lattice and the clock of the publication. */
-double planned_half_width(struct publication *publication, double rows, double rate);
-
 /* Returns the half-width of a statistic whose noise has this standard deviation. */
 double statistic_half_width(const struct publication *publication, double stddev);
-
-/* Returns whether releases with Gaussian and with Laplace noise may share the budget of a tier. */
-int tier_covers_all_noise(const struct ledger_tier *tier);
-
-/* Returns the number of rows from which one value of a release is computed: all rows, or the rows
-** of one group. Both numbers are guesses in the request. Without a guess, returns NaN. */
-double plan_rows(const struct request *request);
-
-/* If the request of dp_plan() or dp_batch() has a half_width, sets its weight to the least whose
-** 95% half-width is at most this number. Call plan_weight() inside a transaction. Returns 1, or 0
-** with the error of the session set. */
-int plan_weight(struct request *request, struct session *session);
 
 /* Returns the part of the tier's delta_keys that the selection of private keys may use. Each
 ** publication of the release uses this part anew. */
