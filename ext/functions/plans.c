@@ -392,7 +392,7 @@ static double append_precision(const struct plan *plan) {
   const struct definition *definition = &publication->definition;
   const struct noise_law *noise = definition->mechanism->noise;
   sqlite3_str *json = plan->json;
-  if (is_leaf_release(publication)) return append_leaf(plan);
+  if (publication->definition.mechanism == &leaf_draw_mechanism) return append_leaf(plan);
   if (!noise) {
     append_number(json, "epsilon", epsilon_of_draw(publication));
     return (double)NAN;

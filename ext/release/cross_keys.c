@@ -321,22 +321,6 @@ struct cross_keys *cross_keys_open(struct json *json, const char *keys, const ch
 
 /* ---- multipliers ----------------------------------------------------------------------------- */
 
-/* The list that is read from the ledger. */
-struct reading_multipliers {
-  int *list;
-  int count, room;
-};
-
-static int take_multiplier(void *context, const char *index, const char *type,
-                           sqlite3_value *value) {
-  struct reading_multipliers *reading = context;
-  (void)index;
-  if (strcmp(type, "integer") != 0 || reading->count == reading->room) return 0;
-  sqlite3_int64 multiplier = sqlite3_value_int64(value);
-  reading->list[reading->count++] = multiplier >= 0 && multiplier < 1 << 30 ? (int)multiplier : -1;
-  return 1;
-}
-
 /* Makes room for the multipliers of one norm. Returns null if memory runs out. */
 static struct ways *open_ways(struct cross_keys *cross_keys, int in_sum_norm, int **multipliers) {
   struct ways *ways = &cross_keys->ways[in_sum_norm];
@@ -356,19 +340,23 @@ int cross_keys_measure(struct cross_keys *cross_keys, int in_sum_norm) {
   return cross_keys->is_measured[in_sum_norm];
 }
 
-int cross_keys_restore(struct cross_keys *cross_keys, struct json *json, int in_sum_norm,
-                       const char *stored) {
+int cross_keys_restore(struct cross_keys *cross_keys, int in_sum_norm, const char *stored,
+                       struct error *error) {
   int *multipliers;
   if (cross_keys->is_measured[in_sum_norm]) return 1;
   struct ways *ways = open_ways(cross_keys, in_sum_norm, &multipliers);
-  if (!ways) return error_set_memory(json->error);
-  struct reading_multipliers reading = {multipliers, 0, ways->count};
-  cross_keys->is_measured[in_sum_norm] = json_elements(json, stored, take_multiplier, &reading) &&
-                                         reading.count == reading.room &&
-                                         ways_measure(ways, multipliers);
+  if (!ways) return error_set_memory(error);
+  double *numbers = malloc(sizeof *numbers * (size_t)ways->count);
+  int read = numbers && vector_text_list(stored, numbers, ways->count) == ways->count;
+  for (int i = 0; i < ways->count && read; i++) {
+    multipliers[i] = numbers[i] >= 0 && numbers[i] < 1 << 30 ? (int)numbers[i] : -1;
+    read = multipliers[i] == numbers[i];
+  }
+  cross_keys->is_measured[in_sum_norm] = read && ways_measure(ways, multipliers);
+  free(numbers);
   free(multipliers);
   return cross_keys->is_measured[in_sum_norm] ||
-         error_set(json->error,
+         error_set(error,
                    "impossible multipliers of cross tables (restore the ledger from a backup)");
 }
 

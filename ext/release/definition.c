@@ -23,15 +23,16 @@ _Static_assert(LEDGER_EXTRA >= TALLY_OWN + TALLY_COUNTS,
 /* Reads the cross keys of a stored release of cross tables, or takes those that the request has
 ** made. Returns 1, or 0 with the ledger's error set. */
 static int describe_cross_keys(struct publication *publication) {
-  const struct ledger_release *release = &publication->definition.release;
-  struct json *json = ledger_json(publication->session->ledger);
-  const struct noise_law *noise = publication->definition.mechanism->noise;
+  struct definition *definition = &publication->definition;
+  const struct ledger_release *release = &definition->release;
   if (!release->ways) return 1;
-  if (!publication->definition.cross_keys && release->keys)
-    publication->definition.cross_keys = cross_keys_open(json, release->keys, release->ways, 0);
-  if (!publication->definition.cross_keys) return 0;
-  return !release->multipliers || cross_keys_restore(publication->definition.cross_keys, json,
-                                                     noise->in_sum_norm, release->multipliers);
+  if (!definition->cross_keys && release->keys)
+    definition->cross_keys =
+        cross_keys_open(ledger_json(publication->session->ledger), release->keys, release->ways, 0);
+  if (!definition->cross_keys) return 0;
+  return !release->multipliers ||
+         cross_keys_restore(definition->cross_keys, definition->mechanism->noise->in_sum_norm,
+                            release->multipliers, &publication->session->error);
 }
 
 static const char *name_of(const struct publication *publication) {
@@ -220,6 +221,10 @@ struct ledger_grid definition_grid(const struct publication *publication) {
   if (publication->definition.periods)
     return (struct ledger_grid){0, 0, shape->coordinates + shape->diagnoses, 0};
   return (struct ledger_grid){0, shape->cells, shape->width, shape->diagnoses};
+}
+
+size_t period_size(const struct definition *definition) {
+  return (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
 }
 
 size_t grid_size(const struct ledger_grid *grid) {

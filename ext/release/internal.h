@@ -37,8 +37,8 @@ struct cross_keys *cross_keys_retain(struct cross_keys *cross_keys);
 ** with the error set. cross_keys_multipliers() then returns the array for the ledger, which the
 ** caller frees. */
 int cross_keys_measure(struct cross_keys *cross_keys, int in_sum_norm);
-int cross_keys_restore(struct cross_keys *cross_keys, struct json *json, int in_sum_norm,
-                       const char *stored);
+int cross_keys_restore(struct cross_keys *cross_keys, int in_sum_norm, const char *stored,
+                       struct error *error);
 char *cross_keys_multipliers(const struct cross_keys *cross_keys, int in_sum_norm);
 
 /* ---- definitions (definition.c) -------------------------------------------------------------- */
@@ -56,8 +56,9 @@ int definition_check_wider(const struct publication *publication);
 /* Returns the grid of the release's stored points, without the texts of the keys. */
 struct ledger_grid definition_grid(const struct publication *publication);
 
-/* Returns the number of coordinates of a point. */
+/* Return the number of coordinates of a point, and of one period of a series. */
 size_t grid_size(const struct ledger_grid *grid);
+size_t period_size(const struct definition *definition);
 
 void grid_clear(struct ledger_grid *grid);
 
@@ -95,14 +96,14 @@ int lost_values(const struct publication *publication);
 /* Returns the parameters as JSON with decimal numbers. The caller frees the text. */
 char *request_options(const struct request *request);
 
-/* Sets the mechanism of a request that does not name one. The publication has the tiers and the place of the request's tier among them, and, if `found`, the release that has the
-** request's name. At a tier whose accountant does not cover Gaussian noise, this is the first
-** mechanism of the kind whose noise the tier covers. A category gets the mechanism for epsilons
-** (mechanism/mechanism.h) if all tiers that pay add up epsilons alone. For one quantile without
-** keys at the outermost tier, it is the draw of a leaf (leaf_release.c) if this is more precise. At
-** other tiers, for models, for dp_merge(), and for kinds without such a mechanism, the default of
-** the kind stays. The choice depends on public parameters only. Returns 1, or 0 after setting the
-** ledger's error. */
+/* Sets the mechanism of a request that does not name one. The publication has the tiers and the
+** place of the request's tier among them, and, if `found`, the release that has the request's name.
+** At a tier whose accountant does not cover Gaussian noise, this is the first mechanism of the kind
+** whose noise the tier covers. A category gets the mechanism for epsilons (mechanism/mechanism.h)
+** if all tiers that pay add up epsilons alone. For one quantile without keys at the outermost tier,
+** it is the draw of a leaf (leaf_release.c) if this is more precise. At other tiers, for models,
+** for dp_merge(), and for kinds without such a mechanism, the default of the kind stays. The choice
+** depends on public parameters only. Returns 1, or 0 after setting the ledger's error. */
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found);
 

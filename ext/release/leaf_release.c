@@ -21,10 +21,6 @@ int leaf_release_suits(const struct aggregate *aggregate, const struct ledger_re
          vector_text_list(release->quantiles, &quantile, 1) == 1;
 }
 
-int is_leaf_release(const struct publication *publication) {
-  return publication->definition.mechanism == &leaf_draw_mechanism;
-}
-
 /* ---- the cost -------------------------------------------------------------------------------- */
 
 /* The tiers that pay are the publication's tier and those inside it. */

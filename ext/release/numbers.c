@@ -95,8 +95,7 @@ static int figures_open(struct figures *figures, const struct publication *publi
   struct reading *reading = &figures->reading;
   reading->cells = definition->layout.cells;
   size_t room = (size_t)reading->cells * (size_t)(spans + 1);
-  size_t coordinates =
-      (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
+  size_t coordinates = period_size(definition);
   figures->sums = sqlite3_malloc64(sizeof(double) * coordinates);
   figures->named = sqlite3_malloc64(sizeof *figures->named * room);
   figures->estimates = sqlite3_malloc64(sizeof *figures->estimates * (coordinates + 1));
@@ -108,8 +107,7 @@ static int figures_open(struct figures *figures, const struct publication *publi
 ** deviation of their noise in units of that of a point. */
 static double weigh(struct figures *figures, struct span span) {
   const struct definition *definition = &figures->publication->definition;
-  size_t coordinates =
-      (size_t)definition->layout.coordinates + (size_t)definition->layout.diagnoses;
+  size_t coordinates = period_size(definition);
   window_move(&figures->window, span.first, span.last);
   for (size_t i = 0; i < coordinates; i++) figures->sums[i] = 0;
   for (int t = 0; t <= span.last; t++) {

@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/sql_text.h"
-#include "ledger/accountant.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"
 #include "release/internal.h"
@@ -491,7 +490,8 @@ double planned_half_width(struct publication *publication, double rows, double r
   struct ledger_release *release = &publication->definition.release;
   const struct noise_law *noise = publication->definition.mechanism->noise;
   struct design design;
-  if (is_leaf_release(publication)) return leaf_half_width(publication, rows, rate);
+  if (publication->definition.mechanism == &leaf_draw_mechanism)
+    return leaf_half_width(publication, rows, rate);
   design_make(&design, &publication->definition.layout, rate, noise);
   release->granularity = design.granularity;
   release->shift = design.shift;
@@ -640,7 +640,7 @@ static char *advice(struct publication *publication, const struct request *reque
   double releases = fmax(1, floor(tier->rate_limit / tier->rate * (1 + 1e-9)));
   sqlite3_str *text = sqlite3_str_new(0);
   sqlite3_str_appendf(text, " (%g needs the rate %g", wanted, rate);
-  int is_drawn = is_leaf_release(publication);
+  int is_drawn = publication->definition.mechanism == &leaf_draw_mechanism;
   if (strcmp(publication->definition.release.mechanism, "laplace") == 0 ||
       !tier->accountant->covers_rates) {
     sqlite3_str_appendf(text, ", which is an epsilon of %g for each release",

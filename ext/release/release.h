@@ -522,9 +522,6 @@ double until_expected_part(struct publication *publication, double figure, doubl
 /* Returns whether the mechanism can make a release of this kind with these parameters. */
 int leaf_release_suits(const struct aggregate *aggregate, const struct ledger_release *release);
 
-/* Returns whether the publication is such a release. */
-int is_leaf_release(const struct publication *publication);
-
 /* Returns the tilt of a draw at the publication's tier. The draw costs the tiers that pay for it a
 ** curve. If exact Gaussian accounting is among them, it costs all of them a rate
 ** (bounded_range_gaussian_rate()). */

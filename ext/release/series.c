@@ -30,12 +30,6 @@ static int damaged(const struct publication *publication) {
                    publication->definition.release.name);
 }
 
-/* Returns the number of coordinates of one period. */
-static size_t coordinates_of(const struct publication *publication) {
-  const struct layout *shape = &publication->definition.layout;
-  return (size_t)shape->coordinates + (size_t)shape->diagnoses;
-}
-
 /* ---- the secret ------------------------------------------------------------------------------ */
 
 char *series_secret(void) {
@@ -122,9 +116,8 @@ static int take_sum(void *context, const struct ledger_exact *sum) {
   }
   reading->count++;
   return period >= 0 && period < definition->release.appended && place >= 0 &&
-         read_decimal(
-             sum->value,
-             &reading->sums[(size_t)period * coordinates_of(reading->publication) + (size_t)place]);
+         read_decimal(sum->value,
+                      &reading->sums[(size_t)period * period_size(definition) + (size_t)place]);
 }
 
 /* Stores the exact sums of a period. */
@@ -159,7 +152,7 @@ static int load(struct publication *publication) {
   struct append *append = publication->append;
   const struct definition *definition = &publication->definition;
   const struct ledger_release *release = &definition->release;
-  size_t count = coordinates_of(publication), appended = (size_t)release->appended;
+  size_t count = period_size(&publication->definition), appended = (size_t)release->appended;
   unsigned char secret[ALLOWANCE_SECRET];
   if (!read_secret(release->secret, secret)) return damaged(publication);
   append->book = allowances_open(secret, series_reach(&definition->layout));
@@ -316,7 +309,7 @@ static int count_period(const struct publication *publication, struct identity u
   const struct layout *shape = &definition->layout;
   struct append *append = publication->append;
   int period = (int)(slots[0] / (uint32_t)shape->cells), first;
-  int128 *sums = &append->sums[(size_t)period * coordinates_of(publication)];
+  int128 *sums = &append->sums[(size_t)period * period_size(&publication->definition)];
   size_t components = (size_t)shape->components;
   /* A person counts once in a period, however many rows they have there. */
   int64_t each = definition->aggregate->takes & 1u << P_SERIES ? (int64_t)shape->scale : 0;
@@ -365,7 +358,7 @@ static int draw_first(const struct publication *publication, uint64_t clock, int
   const struct append *append = publication->append;
   const struct definition *definition = &publication->definition;
   struct ledger *ledger = publication->session->ledger;
-  size_t coordinates = coordinates_of(publication);
+  size_t coordinates = period_size(&publication->definition);
   size_t added = (size_t)(append->period - publication->missing.first + 1) * coordinates;
   int64_t *totals = sqlite3_malloc64(sizeof *totals * (added + 1)), *total = totals;
   if (!totals) return error_set_memory(ledger_error(ledger));
@@ -387,7 +380,7 @@ static int draw_first(const struct publication *publication, uint64_t clock, int
 static int draw(struct publication *publication) {
   struct append *append = publication->append;
   const struct noise_law *noise = publication->definition.mechanism->noise;
-  size_t coordinates = coordinates_of(publication);
+  size_t coordinates = period_size(&publication->definition);
   size_t before = (size_t)publication->missing.first * coordinates;
   size_t added = (size_t)(append->period + 1) * coordinates - before;
   int going = 1;
@@ -415,7 +408,7 @@ static int store_memory(const struct publication *publication) {
   const struct append *append = publication->append;
   struct ledger *ledger = publication->session->ledger;
   const struct definition *definition = &publication->definition;
-  size_t coordinates = coordinates_of(publication);
+  size_t coordinates = period_size(&publication->definition);
   if (!ledger_series_append(ledger, definition->release.id, append->period + 1)) return 0;
   if (append->period + 1 == definition->periods->count)
     return ledger_series_forget(ledger, definition->release.id);
@@ -440,7 +433,7 @@ static int store_tier(const struct publication *publication, const struct ledger
                       const struct appended_tier *tier, const struct ledger_grid *cells) {
   struct ledger *ledger = publication->session->ledger;
   const struct ledger_release *release = &publication->definition.release;
-  size_t before = (size_t)publication->missing.first * coordinates_of(publication);
+  size_t before = (size_t)publication->missing.first * period_size(&publication->definition);
   int going = ledger_point_extend(ledger, release, point->tier, cells, tier->values + before);
   for (int i = 0; i < tier->numbers.count && going; i++) {
     struct ledger_value value = numbers_value(&tier->numbers, &tier->numbers.estimates[i]);
@@ -522,7 +515,8 @@ int series_points(struct publication *publication, int64_t **values) {
   int found = definition_describe_stored(publication) && read_path(publication, &path);
   const struct ledger_point *point = found ? path_point(&path, tier) : 0;
   if (point) {
-    *values = grow(publication, point, (size_t)path.grid.cells * coordinates_of(publication), 0);
+    *values = grow(publication, point,
+                   (size_t)path.grid.cells * period_size(&publication->definition), 0);
     publication->position.clock = point->clock;
   }
   publication->grid = path.grid; /* without keys */
