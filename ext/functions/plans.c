@@ -29,6 +29,7 @@ struct plan {
   const struct request *request;
   struct publication publication;
   double rows;   /* a public guess at the number of rows, or NaN */
+  double each;   /* of counts with the option until: of the rows of one figure */
   int64_t since; /* the id of the last charge before the plan */
   sqlite3_str *json, *text;
 };
@@ -103,6 +104,16 @@ static double planned_shrink(const struct publication *publication, double half_
 /* A value that moves by less than this part of its distance from the centre need not be told. */
 #define MOVES 1e-3
 
+/* Of a release with the option until, appends where it stops, as in "stops at ±5%, or at ". */
+static void append_goal(sqlite3_str *text, const struct request *request, const char *stops) {
+  if (isnan(request->until)) return;
+  sqlite3_str_appendf(text, "%s at \xC2\xB1%.15g%%", stops, 100 * request->until);
+  if (request->least > 0)
+    sqlite3_str_appendf(text, " (\xC2\xB1%.15g below %.15g)", request->until * request->least,
+                        request->least);
+  sqlite3_str_appendall(text, ", or at ");
+}
+
 /* Appends how precise a value is, unless the sentence says it already (of tables, of a series, of a
 ** drawn category), as in "±0.21 days around each average (95% of the noise); ". `half_width` is in
 ** the unit of the values, or NaN if it is not known. */
@@ -124,13 +135,7 @@ static void append_how_precise(struct plan *plan, double half_width) {
     return;
   }
   double shrink = planned_shrink(&plan->publication, half_width);
-  if (!isnan(request->until)) {
-    sqlite3_str_appendf(text, "stops at \xC2\xB1%.15g%%", 100 * request->until);
-    if (request->least > 0)
-      sqlite3_str_appendf(text, " (\xC2\xB1%.15g below %.15g)", request->until * request->least,
-                          request->least);
-    sqlite3_str_appendall(text, ", or at ");
-  }
+  append_goal(text, request, "stops");
   sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, half_width);
   append_noun(text, request);
@@ -179,7 +184,7 @@ static void append_room(struct plan *plan, double part) {
     }
     if (repeats.count > 0 && !isnan(part))
       sqlite3_str_appendf(text, ", about %,lld if each counts %,lld",
-                          (long long)((double)repeats.count / part), (long long)plan_rows(request));
+                          (long long)((double)repeats.count / part), (long long)plan->each);
   } else {
     sqlite3_str_appendall(text, "no tier pays for it");
   }
@@ -448,8 +453,10 @@ static void append_tables(struct plan *plan) {
   sqlite3_free(widths);
   if (!is_known) return;
   int is_one = ways->count == 1;
-  sqlite3_str_appendf(text, "%d table%s that agree%s, \xC2\xB1", ways->count, is_one ? "" : "s",
+  sqlite3_str_appendf(text, "%d table%s that agree%s, ", ways->count, is_one ? "" : "s",
                       is_one ? "s" : "");
+  append_goal(text, plan->request, is_one ? "stops" : "stop");
+  sqlite3_str_appendall(text, "\xC2\xB1");
   append_width(text, least);
   if (most > least) {
     sqlite3_str_appendall(text, " to \xC2\xB1");
@@ -597,14 +604,16 @@ static void append_cuts(struct plan *plan, double half_width) {
 }
 
 /* For a release of counts with the option until, appends the part of its price that it is expected
-** to cost if each figure counts `rows` rows. Returns this part, or NaN. */
+** to cost if its figures count equally many rows, as those of cross tables cannot. Returns this
+** part, or NaN. */
 static double append_expected(struct plan *plan) {
   const struct definition *definition = &plan->publication.definition;
   if (!until_is_given(&definition->release) || isnan(plan->rows) ||
-      !definition->aggregate->counts || !definition->aggregate->family->is_linear)
+      !definition->aggregate->counts || !definition->aggregate->family->is_linear ||
+      definition->cross_keys)
     return (double)NAN;
-  double each = plan->rows / fmax(1, definition->release.size); /* of a histogram: of one bin */
-  double part = until_expected_part(&plan->publication, each, plan->rows);
+  plan->each = plan->rows / fmax(1, definition->release.size); /* of a histogram: of one bin */
+  double part = until_expected_part(&plan->publication, plan->each, plan->rows);
   if (!isnan(part)) append_number(plan->json, "expected_part", part);
   return part;
 }

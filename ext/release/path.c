@@ -760,12 +760,13 @@ double until_expected_part(struct publication *publication, double figure, doubl
     publication->position.clock = rungs[j].clock;
     double half = numbers_half_width(publication, rows), stop = j == count - 1;
     if (isnan(half)) goes_on = NAN;
-    /* The figure is about normal around the guess, with a standard deviation of half / z. */
+    /* Each figure is about normal around the guess, with a standard deviation of half / z. */
     double wanted = half / release->until;
     if (release->least >= wanted) stop = 1;
     if (stop < 1)
       stop = gsl_cdf_ugaussian_P((figure - wanted) * z / half) +
              gsl_cdf_ugaussian_Q((figure + wanted) * z / half);
+    stop = pow(stop, publication->definition.layout.coordinates);
     part += goes_on * stop * (double)clock / (double)rungs[j].clock;
     goes_on *= 1 - stop;
   }

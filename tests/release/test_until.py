@@ -106,6 +106,13 @@ def test_what_is_charged_and_returned(accountant):
         exact = ceiling if kind == "charge" else stop - ceiling
         assert math.isclose(rate, exact, rel_tol=1e-12)
     assert all(fits(db, tier, stop) for tier in "ab") and not paid(db, "c")
+    rungs = ladder(s, [TIERS["b"], TIERS["c"]])
+    made = rungs[:rungs.index(clock_of(db, "b")) + 1]
+    draws = [made[0]] + [inner * (outer - inner) // outer for outer, inner in zip(made, made[1:])]
+    slack = sum(0.0035 * (1 + 1.12 / math.sqrt(v - 1 / 12)) / (v - 1 / 12) ** 2 for v in draws)  # gaussian_lattice_slack()
+    for tier in "ab":  # the slack of the draws that were not made is returned, too
+        assert one(db, "SELECT sum(slack) FROM dp_charge WHERE tier = ?", tier) == pytest.approx(slack, rel=1e-9, abs=0)
+    assert one(db, "SELECT slack FROM dp_charge WHERE kind = 'charge'") > 100 * slack
     (told,) = json.loads(one(db, "SELECT dp_certificate()"))["releases"]
     assert "The epsilon of this release alone is that of its ceiling, weight times the rate of the tier" in told["theorem"]["stopping"]
     spent, releases = db.execute(budget).fetchone()
@@ -407,23 +414,38 @@ def test_a_grant_pays_for_the_stop_only(path_of):
     assert one(db, "SELECT dp_verify()") == "ok" and one(db, "SELECT sum(releases_left) FROM dp_budget") <= before
 
 
-@pytest.mark.parametrize("people,until", [(18240, 0.05), (2000, 0.1), (300, 0.25)])
+TEN = [str(i) for i in range(10)]
+
+
+@pytest.mark.parametrize("people,until,kind,sql,options,each", [
+    (18240, 0.05, "count", "SELECT 1 FROM t", {}, 18240), (2000, 0.1, "count", "SELECT 1 FROM t", {}, 2000),
+    (300, 0.25, "count", "SELECT 1 FROM t", {}, 300), (20000, 0.25, "group_count", "SELECT unit % 10 FROM t", {"keys": TEN}, 2000),
+    (20000, 0.1, "histogram", "SELECT x FROM t", {"lo": 0, "hi": 10, "bins": 4}, 5000)])
 @pytest.mark.alarm(1e-9)
-def test_the_plan_expects_the_mean_price(people, until):
+def test_the_plan_expects_the_mean_price(people, until, kind, sql, options, each):
     """The expected part of the price is within 15% of the mean of 100 walks. (The price of one walk differs by at most two rungs,
     a factor of 1.6, so the mean of 100 has a standard deviation below 3%.)"""
     db = open_ledger(people=people, tiers={"a": 0.03}, accountant="rdp")
     db.execute("SELECT dp_drop_tier('a')").fetchall()
     db.execute("SELECT dp_tier('z', 0.03, 5000.0, 1e-6)").fetchall()
-    plan = json.loads(one(db, "SELECT dp_plan('z', 'count', 1, ?)", json.dumps({"until": until, "rows": people})))
+    options = {**options, "clip": 1, "until": until}
+    plan = json.loads(one(db, "SELECT dp_plan('z', ?, NULL, ?)", kind, json.dumps({**options, "rows": people})))
     assert f"stops at ±{100 * until:g}%, or at ±" in plan["summary"] and "then at most " in plan["summary"]
-    assert f"if each counts {people:,}" in plan["summary"] and plan["tiers"][0]["pays"] == pytest.approx(0.03, rel=1e-6)
+    assert f"if each counts {each:,}" in plan["summary"] and plan["tiers"][0]["pays"] == pytest.approx(0.03, rel=1e-6)
     spent = []
     for i in range(100):
-        count(db, "z", f"r{i}", until=until)
+        ask(db, "z", f"r{i}", kind, sql, **options)
         spent.append(paid(db, "z", f"r{i}") / fractions.Fraction(0.03))
     assert abs(statistics.fmean(map(float, spent)) / plan["expected_part"] - 1) < 0.15
     assert not db.in_transaction and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_plan_of_cross_tables_or_averages_expects_no_price():
+    db = open_ledger()
+    for kind, options in [("group_count", {"clip": 1, "ways": 2, "keys": {"g": 3, "odd": 2}}), ("avg", {"lo": 0, "hi": 10})]:
+        plan = json.loads(one(db, "SELECT dp_plan('a', ?, NULL, ?)", kind, json.dumps({**options, "until": 0.1, "rows": 900})))
+        assert "expected_part" not in plan and "if each counts" not in plan["summary"]
+        assert ("4 tables that agree, stop at ±10%, or at ±" if kind == "group_count" else "stops at ±10%, or at ±") in plan["summary"]
 
 
 def test_a_batch_with_outer_tiers_returns_what_they_prepaid():
@@ -632,6 +654,7 @@ def rehash(ledger):
     ("", None),
     ("UPDATE dp_charge SET rate = rate * 1.001 WHERE kind = 'return'", "gave back"),
     ("UPDATE dp_charge SET rate = rate * 0.999 WHERE kind = 'return'", "gave back"),
+    ("UPDATE dp_charge SET slack = slack * 1.5 WHERE kind = 'return'", "gave back"),
     ("INSERT INTO dp_charge SELECT id + 2, release_id, release, tier, rate, curve, delta, slack, at, period, grant_name, kind, hash"
      " FROM dp_charge WHERE kind = 'return'", "gave back"),
     ("DELETE FROM dp_charge WHERE kind = 'charge' AND tier = 'a'; UPDATE dp_charge SET id = id - 1 WHERE id > 1", "gave back"),
@@ -644,6 +667,26 @@ def test_an_edited_return_is_found(path_of, edit, words):
     db = open_ledger(path_of)
     count(db, "b")
     db.close()
+    found = edited(path_of, edit)
+    assert (found == "ok") if not edit else words in found, found
+
+
+def test_a_return_of_a_release_without_until_is_found(path_of):
+    """The charge of a refinement that failed may not be taken back."""
+    db = open_ledger(path_of, people=300)
+    sql = "SELECT dp_release(?, 'count', 'SELECT DISTINCT 1 FROM t', '{\"clip\":1,\"name\":\"r\",\"refine\":true}')"
+    one(db, sql, "c")
+    interrupted(db, sql, "a")
+    (*_, (tier, rate, kind)) = charges(db)
+    assert (tier, kind) == ("a", "charge") and rate > 0.008
+    db.close()
+    assert "gave back to tier 'a'" in edited(
+        path_of, "INSERT INTO dp_charge SELECT id + 1, release_id, release, tier, -rate, curve, delta, 0, at, period, grant_name, 'return', hash"
+        " FROM dp_charge ORDER BY id DESC LIMIT 1")
+
+
+def edited(path_of, edit):
+    """Edits the ledger as somebody would who knows how diffuse hashes rows. Returns what dp_verify() says."""
     ledger = ledger_of(path_of)
     triggers = ledger.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:
@@ -656,5 +699,4 @@ def test_an_edited_return_is_found(path_of, edit, words):
     for _, sql in triggers:
         ledger.execute(sql)
     ledger.close()
-    found = one(connect(path_of), "SELECT dp_verify()")
-    assert (found == "ok") if not edit else words in found, found
+    return one(connect(path_of), "SELECT dp_verify()")
