@@ -147,18 +147,16 @@ static int control(sqlite3_file *base, int operation, void *argument) {
   return SQLITE_NOTFOUND;
 }
 
-static int sector(sqlite3_file *base) {
-  (void)base;
-  return 4096;
-}
-
 static int characteristics(sqlite3_file *base) {
   (void)base;
   return 0;
 }
 
-/* Opens an empty file. A write that exceeds the budget fails with SQLITE_FULL. */
-static void temporary_file_open(struct temporary_file *file, struct memory_budget *budget) {
+/* ---- the file system ------------------------------------------------------------------------- */
+
+/* Opens an empty file without a name, which SQLite deletes when it closes it. A write that exceeds
+** the budget fails with SQLITE_FULL. */
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
   static const sqlite3_io_methods methods = {.iVersion = 1,
                                              .xClose = close_file,
                                              .xRead = read_file,
@@ -170,19 +168,12 @@ static void temporary_file_open(struct temporary_file *file, struct memory_budge
                                              .xUnlock = nothing,
                                              .xCheckReservedLock = is_reserved,
                                              .xFileControl = control,
-                                             .xSectorSize = sector,
                                              .xDeviceCharacteristics = characteristics};
-  *file = (struct temporary_file){.base = {&methods}, .budget = budget};
-}
-
-/* ---- the file system ------------------------------------------------------------------------- */
-
-/* Opens the files without a name, which SQLite deletes when it closes them. */
-static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out) {
+  struct private_memory *memory = vfs->pAppData;
   file->pMethods = 0;
   if (name) return SQLITE_CANTOPEN;
-  temporary_file_open((struct temporary_file *)file,
-                      &((struct private_memory *)vfs->pAppData)->budget);
+  *(struct temporary_file *)file =
+      (struct temporary_file){.base = {&methods}, .budget = &memory->budget};
   if (out) *out = flags;
   return SQLITE_OK;
 }
@@ -220,16 +211,6 @@ static int give_moment(sqlite3_vfs *vfs, sqlite3_int64 *now) {
   return SQLITE_OK;
 }
 
-static int give_days(sqlite3_vfs *vfs, double *now) {
-  *now = (double)((struct private_memory *)vfs->pAppData)->moment / 86400000.0;
-  return SQLITE_OK;
-}
-
-static int no_error(sqlite3_vfs *vfs, int size, char *text) {
-  (void)vfs, (void)size, (void)text;
-  return 0;
-}
-
 /* Reads the time from the host's file system. */
 static int read_moment(sqlite3_int64 *moment) {
   sqlite3_vfs *vfs = sqlite3_vfs_find(0);
@@ -258,8 +239,6 @@ int private_memory_open(struct private_memory *memory, sqlite3 **db, struct erro
                               .xFullPathname = no_path,
                               .xRandomness = no_randomness,
                               .xSleep = no_sleep,
-                              .xCurrentTime = give_days,
-                              .xGetLastError = no_error,
                               .xCurrentTimeInt64 = give_moment};
   sqlite3_snprintf(sizeof memory->name, memory->name, "diffuse-%p", (void *)memory);
   int rc = sqlite3_vfs_register(&memory->vfs, 0);
@@ -376,16 +355,6 @@ static void set_limits(sqlite3 *db) {
     sqlite3_limit(db, limits[i][0], limits[i][1]);
 }
 
-/* Returns whether the connection has no tables. An extension that SQLite loads for every connection
-** may have created tables. */
-static int is_empty(sqlite3 *db) {
-  char *count = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
-                              " (SELECT count(*) FROM temp.sqlite_master)");
-  int empty = count && strcmp(count, "0") == 0;
-  sqlite3_free(count);
-  return empty;
-}
-
 /* SQLITE_DBCONFIG_FP_DIGITS of new SQLite versions: how many digits the text of a real has */
 #define FP_DIGITS 1023
 
@@ -405,11 +374,14 @@ static int set_up(struct evaluator *evaluator, struct error *error) {
   sqlite3 *db;
   if (!private_memory_open(&evaluator->memory, &evaluator->db, error)) return 0;
   db = evaluator->db;
-  if (!is_empty(db))
+  char *tables = text_from(db, "SELECT (SELECT count(*) FROM main.sqlite_master) +"
+                               " (SELECT count(*) FROM temp.sqlite_master)");
+  int is_empty = tables && strcmp(tables, "0") == 0;
+  sqlite3_free(tables);
+  if (!is_empty)
     return error_set(error,
                      "an extension that is loaded for every connection makes tables (remove it)");
-  int going = set_encoding(evaluator, error);
-  if (!going) return 0;
+  if (!set_encoding(evaluator, error)) return 0;
   set_limits(db);
   /* A name in double quotes is the name of a column, never a text (own_connection_open()): SQLite
   ** would take a misspelt column for a text. The number of digits in the text of a real is the
@@ -468,7 +440,7 @@ static int add_table(struct evaluator *evaluator, const struct ledger_declaratio
   const struct table_facts *facts = &table->route.tables[0];
   table->used = calloc((size_t)facts->count + 1, 1);
   table->places = calloc((size_t)facts->count + 1, sizeof *table->places);
-  unit_rows_open(&table->rows, facts->count);
+  table->rows.columns = facts->count;
   if (!table->used || !table->places) return error_set_memory(error);
   for (int i = 0; facts->without_rowid && i < facts->key_count; i++)
     table->used[facts->key[i]] = COLUMN_READ;
@@ -753,7 +725,7 @@ void evaluator_leave_out_unread(struct evaluator *evaluator) {
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static void forget_results(struct evaluator *evaluator) {
+void evaluator_skip(struct evaluator *evaluator) {
   for (size_t i = 0; evaluator->results && i < evaluator->kept * (size_t)evaluator->columns; i++)
     sqlite3_value_free(evaluator->results[i]);
   evaluator->kept = evaluator->count = 0;
@@ -761,7 +733,7 @@ static void forget_results(struct evaluator *evaluator) {
 
 void evaluator_close(struct evaluator *evaluator) {
   if (!evaluator) return;
-  forget_results(evaluator);
+  evaluator_skip(evaluator);
   free(evaluator->results);
   sqlite3_finalize(evaluator->statement); /* conclude() has handled the error of the statement */
   sqlite3_close(evaluator->db);
@@ -803,10 +775,6 @@ static double bytes_of_rows(const struct evaluator *evaluator) {
 
 int evaluator_is_full(const struct evaluator *evaluator) {
   return bytes_of_rows(evaluator) > evaluator->most_bytes;
-}
-
-void evaluator_skip(struct evaluator *evaluator) {
-  forget_results(evaluator);
 }
 
 /* Keeps a copy of the current row. Returns 0 when out of memory. */
@@ -858,21 +826,17 @@ static enum evaluation conclude(struct evaluator *evaluator, int rc) {
   }
 }
 
-/* Begins a run. Every run counts its steps from zero (Q1). */
-static void begin_run(struct evaluator *evaluator, double steps, double bytes) {
-  forget_results(evaluator);
-  evaluator->memory.budget = (struct memory_budget){bytes_of_rows(evaluator), bytes, 0};
-  sqlite3_stmt_status(evaluator->statement, SQLITE_STMTSTATUS_VM_STEP, 1);
-  evaluator->ticks = 0;
-  evaluator->most_ticks = steps / TICK;
-  evaluator->exceeded = evaluator->interrupted = 0;
-}
-
 enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps) {
   sqlite3_stmt *statement = evaluator->statement;
   const struct memory_budget *budget = &evaluator->memory.budget;
   int rc, no_memory = 0;
-  begin_run(evaluator, steps, evaluator->most_bytes);
+  evaluator_skip(evaluator);
+  evaluator->memory.budget =
+      (struct memory_budget){bytes_of_rows(evaluator), evaluator->most_bytes, 0};
+  sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1); /* counts from zero (Q1) */
+  evaluator->ticks = 0;
+  evaluator->most_ticks = steps / TICK;
+  evaluator->exceeded = evaluator->interrupted = 0;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW && !budget->is_exceeded && !no_memory) {
     no_memory = keeps && !keep_row(evaluator);
     evaluator->count++;
@@ -880,7 +844,7 @@ enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int kee
   enum evaluation end = rc == SQLITE_ROW ? EVALUATION_DROPPED : conclude(evaluator, rc);
   sqlite3_reset(statement); /* `end` holds the error of the run */
   if (no_memory) end = fail(evaluator, "out of memory");
-  if (end != EVALUATION_DONE) forget_results(evaluator);
+  if (end != EVALUATION_DONE) evaluator_skip(evaluator);
   return end;
 }
 

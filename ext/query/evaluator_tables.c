@@ -37,10 +37,6 @@ struct row_index {
   size_t buckets, heads_room, rows_room;
 };
 
-void unit_rows_open(struct unit_rows *rows, int columns) {
-  *rows = (struct unit_rows){.columns = columns};
-}
-
 void unit_rows_close(struct unit_rows *rows) {
   for (int i = 0; i < rows->index_count; i++) {
     free(rows->indices[i].heads);

@@ -47,10 +47,6 @@ static const char *const others[][2] = {{"\xc3\xa4", "\xc3\x84"},
                                         {"", " "},
                                         {"a", "aa"}};
 
-static char folded(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static size_t trimmed(const char *text) {
   size_t length = strlen(text);
   while (length && text[length - 1] == ' ') length--;
@@ -63,8 +59,7 @@ static int order_binary(const char *one, const char *other) {
 }
 
 static int order_nocase(const char *one, const char *other) {
-  while (*one && folded(*one) == folded(*other)) one++, other++;
-  return (unsigned char)folded(*one) - (unsigned char)folded(*other);
+  return sqlite3_stricmp(one, other);
 }
 
 static int order_rtrim(const char *one, const char *other) {

@@ -43,7 +43,32 @@ void route_append_lookup(sqlite3_str *sql, const struct route *route);
 /* Appends the expression for the unit of a row that route_append_from() joins. */
 void route_append_unit(sqlite3_str *sql, const struct route *route);
 
-/* ---- the text of a question (question_text.c) ------------------------------------------------ */
+/* ---- tokens of a text, by SQLite's lexical rules (question_text.c) --------------------------- */
+
+struct token {
+  const char *at; /* null: no token */
+  int size;
+  int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
+  int partner;        /* the other parenthesis, or -1 */
+  enum visible shown; /* how much of a bound value it is (statement_text.c) */
+};
+
+/* list[-1] and list[count] are no tokens, so that each token has one before and one after it. */
+struct tokens {
+  struct token *list;
+  int count;
+  int is_balanced; /* each parenthesis that opens is closed */
+};
+
+/* Reads the tokens of the first `length` bytes of a text. Returns 1, or 0 when out of memory. The
+** caller frees them in both cases. */
+int tokens_read(struct tokens *tokens, const char *sql, size_t length);
+void tokens_free(struct tokens *tokens);
+
+int token_is(const struct token *token, const char *word);
+int token_is_sign(const struct token *token, char sign);
+
+/* ---- the functions of a question ------------------------------------------------------------- */
 
 /* Notes in `used` that a question calls a function, which must be allowed. functions_replaced()
 ** returns the name of a noted function that another connection does not have as SQLite's own, or
@@ -131,7 +156,8 @@ int private_memory_open(struct private_memory *memory, sqlite3 **db, struct erro
 
 /* ---- tables (evaluator_tables.c) ------------------------------------------------------------- */
 
-/* Rows of one table in memory: of one unit, or all rows of a public table. */
+/* Rows of one table in memory: of one unit, or all rows of a public table. All other members are 0
+** before the first row. */
 struct unit_rows {
   int columns;
   size_t count, room; /* numbers of rows */
@@ -143,7 +169,6 @@ struct unit_rows {
   int index_count;
 };
 
-void unit_rows_open(struct unit_rows *rows, int columns);
 void unit_rows_close(struct unit_rows *rows);
 
 /* Returns the number of bytes that the rows need. It depends on the rows alone. */
@@ -282,7 +307,7 @@ int evaluator_is_full(const struct evaluator *evaluator);
 ** evaluation. */
 enum evaluation evaluator_run(struct evaluator *evaluator, double steps, int keeps);
 
-/* Evaluates nothing, as if the evaluation of a unit had failed: there are no results. */
+/* Forgets the results, as if the evaluation of a unit had failed. */
 void evaluator_skip(struct evaluator *evaluator);
 
 /* Returns the values of result i that was kept. */

@@ -15,6 +15,51 @@
 
 SQLITE_EXTENSION_INIT3
 
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+int tokens_read(struct tokens *tokens, const char *sql, size_t length) {
+  const char *end = sql + length, *after;
+  struct token *all = calloc(length + 2, sizeof *all);
+  int depth = 0, open = -1; /* `partner` chains the open parentheses until they are closed */
+  *tokens = (struct tokens){.list = all ? all + 1 : 0};
+  for (const char *at = sql_skip_space(sql); all && at < end; at = sql_skip_space(after)) {
+    struct token *token = &tokens->list[tokens->count];
+    after = sql_token_end(at);
+    *token = (struct token){at, (int)(after - at), depth, -1, SHOWN_WHOLE};
+    if (*at == '(') {
+      token->partner = open;
+      open = tokens->count;
+      depth++;
+    } else if (*at == ')' && open >= 0) {
+      int before = tokens->list[open].partner;
+      token->depth = --depth;
+      token->partner = open;
+      tokens->list[open].partner = tokens->count;
+      open = before;
+    }
+    tokens->count++;
+  }
+  tokens->is_balanced = depth == 0;
+  return all != 0;
+}
+
+void tokens_free(struct tokens *tokens) {
+  if (tokens->list) free(tokens->list - 1);
+}
+
+int token_is(const struct token *token, const char *word) {
+  return token->at && sql_is_word(token->at, token->at + token->size, word);
+}
+
+int token_is_sign(const struct token *token, char sign) {
+  return token->size == 1 && *token->at == sign;
+}
+
+/* Returns the name without its quotes, which the caller frees with sqlite3_free(), or null. */
+static char *token_name(const struct token *token) {
+  return sql_name(token->at, token->at + token->size);
+}
+
 /* ---- functions: lists, each sorted by name --------------------------------------------------- */
 
 /* The lists are fixed. According to SQLite's documentation, the result of each listed function
@@ -153,14 +198,7 @@ static const char *const names[] = {"ACTION", "CONFLICT", "CURRENT", "DATABASE",
                                     "PLAN",   "QUERY",    "RANGE",   "RELEASE",  "ROW",
                                     "ROWS",   "TEMP",     "TRIGGER", "VIEW"};
 
-enum token { TOKEN_END, TOKEN_WORD, TOKEN_NAME, TOKEN_VALUE, TOKEN_SIGN, TOKEN_UNKNOWN };
-
-/* A text that is read token by token. */
-struct text_reading {
-  const char *end; /* of the text */
-  const char *at, *after;
-  enum token token;
-};
+enum kind { WORD, NAME, VALUE, SIGN, UNKNOWN };
 
 #define IS_ONE_OF(list, at, size) is_one_of(list, sizeof(list) / sizeof *(list), at, size)
 
@@ -174,70 +212,33 @@ static int is_one_of(const char *const *list, size_t count, const char *at, size
 
 /* Returns what a word is. A word with other letters than ASCII is not known: SQLite takes some
 ** characters above 127 for white space, and may take more for it in future. */
-static enum token kind_of_word(const char *at, const char *after) {
+static enum kind kind_of_word(const char *at, const char *after) {
   for (const char *c = at; c < after; c++)
-    if (*c == '$' || (unsigned char)*c > 127) return TOKEN_UNKNOWN;
-  if (*at >= '0' && *at <= '9') return TOKEN_VALUE;
-  if (IS_ONE_OF(listed, at, (size_t)(after - at))) return TOKEN_WORD;
-  if (IS_ONE_OF(names, at, (size_t)(after - at))) return TOKEN_NAME;
-  return sqlite3_keyword_check(at, (int)(after - at)) ? TOKEN_UNKNOWN : TOKEN_NAME;
+    if (*c == '$' || (unsigned char)*c > 127) return UNKNOWN;
+  if (*at >= '0' && *at <= '9') return VALUE;
+  if (IS_ONE_OF(listed, at, (size_t)(after - at))) return WORD;
+  if (IS_ONE_OF(names, at, (size_t)(after - at))) return NAME;
+  return sqlite3_keyword_check(at, (int)(after - at)) ? UNKNOWN : NAME;
 }
 
 /* Returns what a sign is. The signs || and -> are not known: the first can make a value that is too
 ** long, and the second may fail. */
-static enum token kind_of_sign(const char *at) {
-  if ((at[0] == '|' && at[1] == '|') || (at[0] == '-' && at[1] == '>')) return TOKEN_UNKNOWN;
-  return strchr("(),.+-*/%&|<>=!~", *at) ? TOKEN_SIGN : TOKEN_UNKNOWN;
+static enum kind kind_of_sign(const char *at) {
+  if ((at[0] == '|' && at[1] == '|') || (at[0] == '-' && at[1] == '>')) return UNKNOWN;
+  return strchr("(),.+-*/%&|<>=!~", *at) ? SIGN : UNKNOWN;
 }
 
-static void next(struct text_reading *reading) {
-  const char *at = reading->at = sql_skip_space(reading->after);
-  if (at >= reading->end) {
-    reading->token = TOKEN_END;
-    reading->at = reading->after = reading->end;
-    return;
-  }
-  reading->after = sql_token_end(at);
-  if (sql_is_of_word(*at)) {
-    int is_blob = reading->after[-1] == '\'';
-    reading->token = is_blob ? TOKEN_VALUE : kind_of_word(at, reading->after);
-  } else {
-    reading->token = *at == '\''           ? TOKEN_VALUE
-                     : strchr("\"`[", *at) ? TOKEN_NAME
-                                           : kind_of_sign(at);
-  }
-}
-
-static struct text_reading begin(const char *sql, const char *end) {
-  struct text_reading reading = {end, sql, sql, TOKEN_UNKNOWN};
-  next(&reading);
-  return reading;
-}
-
-static int is(const struct text_reading *reading, const char *word) {
-  return sql_is_word(reading->at, reading->after, word);
-}
-
-static int is_sign(const struct text_reading *reading, char sign) {
-  return reading->token == TOKEN_SIGN && *reading->at == sign;
-}
-
-static struct text_reading following(const struct text_reading *reading) {
-  struct text_reading after = *reading;
-  next(&after);
-  return after;
-}
-
-static char *name_of(const struct text_reading *reading) {
-  return sql_name(reading->at, reading->after);
+static enum kind kind_of(const struct token *token) {
+  const char *at = token->at, *after = at + token->size;
+  if (sql_is_of_word(*at)) return after[-1] == '\'' ? VALUE : kind_of_word(at, after); /* a blob */
+  return *at == '\'' ? VALUE : strchr("\"`[", *at) ? NAME : kind_of_sign(at);
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
 /* Returns whether the name before a parenthesis is that of a function that cannot fail. */
-static int is_safe_call(const struct text_reading *reading,
-                        const struct allowed_functions *functions) {
-  char *name = name_of(reading);
+static int is_safe_call(const struct token *token, const struct allowed_functions *functions) {
+  char *name = token_name(token);
   int safe = name && function_is_safe(functions, name);
   sqlite3_free(name);
   return safe;
@@ -246,20 +247,19 @@ static int is_safe_call(const struct text_reading *reading,
 /* Returns whether the token is on the list, and stands where it means what the list says: IN has a
 ** list in parentheses and no table, and a collation is SQLite's own. (RTRIM is left out, because
 ** SQLite 3.40 loses rows of a join under it.) */
-static int is_admitted(const struct text_reading *reading,
-                       const struct allowed_functions *functions) {
-  struct text_reading after = following(reading);
-  int calls = is_sign(&after, '(');
-  switch (reading->token) {
-  case TOKEN_VALUE:
-  case TOKEN_SIGN: return 1;
-  case TOKEN_NAME: return !calls || is_safe_call(reading, functions);
-  case TOKEN_WORD:
-    if (is(reading, "IN")) return calls;
-    if (is(reading, "COLLATE")) return is(&after, "BINARY") || is(&after, "NOCASE");
+static int is_admitted(const struct token *token, const struct allowed_functions *functions) {
+  int calls = token_is_sign(token + 1, '(');
+  switch (kind_of(token)) {
+  case VALUE:
+  case SIGN: return 1;
+  case NAME: return !calls || is_safe_call(token, functions);
+  case WORD:
+    if (token_is(token, "IN")) return calls;
+    if (token_is(token, "COLLATE"))
+      return token_is(token + 1, "BINARY") || token_is(token + 1, "NOCASE");
     return 1;
-  case TOKEN_UNKNOWN: /* a keyword can be the name of a function */
-    return sql_is_of_word(*reading->at) && calls && is_safe_call(reading, functions);
+  case UNKNOWN: /* a keyword can be the name of a function */
+    return sql_is_of_word(*token->at) && calls && is_safe_call(token, functions);
   default: return 0;
   }
 }
@@ -267,19 +267,18 @@ static int is_admitted(const struct text_reading *reading,
 /* ---- questions ------------------------------------------------------------------------------- */
 
 /* Notes a name that stands for a table. Counts the protected tables. */
-static int note_source(struct row_text *text, const struct text_reading *reading, int *protected,
+static int note_source(struct row_text *text, const struct token *token, int *protected,
                        role_of_table *role_of, const void *context) {
-  struct text_reading after = following(reading);
-  char *name = reading->token == TOKEN_NAME ? name_of(reading) : 0;
-  int role = name && !is_sign(&after, '.') ? role_of(context, name) : -1;
+  char *name = kind_of(token) == NAME ? token_name(token) : 0;
+  int role = name && !token_is_sign(token + 1, '.') ? role_of(context, name) : -1;
   sqlite3_free(name);
   text->sources++;
   *protected += role == 1;
   return role >= 0;
 }
 
-static void note_rowid(struct row_text *text, const struct text_reading *reading) {
-  char *name = name_of(reading);
+static void note_rowid(struct row_text *text, const struct token *token) {
+  char *name = token_name(token);
   for (int i = 0; name && i < ROWID_NAMES; i++)
     text->rowids[i] |= sqlite3_stricmp(name, rowid_names[i]) == 0;
   sqlite3_free(name);
@@ -288,34 +287,31 @@ static void note_rowid(struct row_text *text, const struct text_reading *reading
 int row_text_read(struct row_text *text, const char *sql, int length,
                   const struct allowed_functions *functions, role_of_table *role_of,
                   const void *context) {
-  int depth = 0, selects = 0, froms = 0, protected = 0, going = 1;
+  struct tokens tokens;
+  int selects = 0, froms = 0, protected = 0;
   int awaits = 0, in_sources = 0; /* a table must follow; in the list of tables */
-  struct text_reading last = {.token = TOKEN_END};
+  int going = tokens_read(&tokens, sql, (size_t)length);
   *text = (struct row_text){0};
-  struct text_reading now = begin(sql, sql + length);
-  for (; now.token != TOKEN_END && going; last = now, next(&now)) {
-    going = is_admitted(&now, functions);
-    if (going && awaits) going = note_source(text, &now, &protected, role_of, context);
-    awaits = 0;
-    if (now.token == TOKEN_SIGN) {
-      depth += (*now.at == '(') - (*now.at == ')');
-      awaits = *now.at == ',' && in_sources && depth == 0;
-      int begins = is(&last, "SELECT") || is(&last, "ALL") || is_sign(&last, ',');
-      if (*now.at == '*') text->has_star |= begins || is_sign(&last, '.');
-    } else if (now.token == TOKEN_NAME) {
-      note_rowid(text, &now);
-    } else if (is(&now, "SELECT")) {
+  for (const struct token *now = tokens.list; going && now < tokens.list + tokens.count; now++) {
+    going = is_admitted(now, functions);
+    if (going && awaits) going = note_source(text, now, &protected, role_of, context);
+    awaits = token_is(now, "JOIN") || (token_is_sign(now, ',') && in_sources && now->depth == 0);
+    if (token_is_sign(now, '*')) {
+      text->has_star |= token_is(now - 1, "SELECT") || token_is(now - 1, "ALL") ||
+                        token_is_sign(now - 1, ',') || token_is_sign(now - 1, '.');
+    } else if (kind_of(now) == NAME) {
+      note_rowid(text, now);
+    } else if (token_is(now, "SELECT")) {
       selects++;
-    } else if (is(&now, "FROM")) {
-      text->from = (int)(now.at - sql);
-      froms += depth == 0 ? 1 : 2;
+    } else if (token_is(now, "FROM")) {
+      text->from = (int)(now->at - sql);
+      froms += now->depth == 0 ? 1 : 2;
       awaits = in_sources = 1;
-    } else if (is(&now, "JOIN")) {
-      awaits = 1;
-    } else if (is(&now, "WHERE")) {
+    } else if (token_is(now, "WHERE")) {
       in_sources = 0;
     }
   }
+  tokens_free(&tokens);
   return going && !awaits && selects == 1 && froms == 1 && protected == 1;
 }
 
@@ -323,50 +319,42 @@ int row_text_read(struct row_text *text, const char *sql, int length,
 
 #define MOST_COLUMNS 2000
 
-/* The definition of a column: from its name on. */
-static int is_definition(const struct text_reading *reading) {
-  static const char *const constraints[] = {"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"};
-  for (size_t i = 0; i < sizeof constraints / sizeof *constraints; i++)
-    if (is(reading, constraints[i])) return 0;
-  return 1;
-}
+/* The definitions of columns: their first tokens, which are the names. */
+struct definitions {
+  const struct allowed_functions *functions;
+  const struct token *list[MOST_COLUMNS];
+  int count;
+  char is_seen[MOST_COLUMNS]; /* has been checked */
+};
 
-/* Finds the definitions of the columns. Returns their number. */
-static int definitions_find(struct text_reading *list, const char *sql) {
-  int depth = 0, count = 0, begins = 0;
-  for (struct text_reading now = begin(sql, sql + strlen(sql)); now.token != TOKEN_END;
-       next(&now)) {
-    if (begins && depth == 1 && is_definition(&now) && count < MOST_COLUMNS) list[count++] = now;
-    begins = depth == 1 && *now.at == ',';
-    if (*now.at == '(') begins = ++depth == 1;
-    if (*now.at == ')') depth--;
+static void definitions_find(struct definitions *all, const struct tokens *tokens) {
+  static const char *const constraints[] = {"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"};
+  for (int i = 0; i < tokens->count && all->count < MOST_COLUMNS; i++) {
+    const struct token *token = &tokens->list[i];
+    int begins =
+        token->depth == 1 && (token_is_sign(token - 1, '(') || token_is_sign(token - 1, ','));
+    for (size_t j = 0; j < sizeof constraints / sizeof *constraints; j++)
+      begins &= !token_is(token, constraints[j]);
+    if (begins) all->list[all->count++] = token;
   }
-  return count;
 }
 
 /* Checks the expression of a definition, in the parentheses after AS. A column without one is as
-** safe as stored values are. `seen` marks the columns that have been checked. */
-static int definition_is_safe(const struct text_reading *list, int count, int column, char *seen,
-                              const struct allowed_functions *functions) {
-  struct text_reading now = list[column];
-  int depth = 0, safe = 1;
-  if (seen[column]++) return 1;
-  for (next(&now); now.token != TOKEN_END && depth >= 0; next(&now)) {
-    if (depth == 0 && (is(&now, "AS") || *now.at == ',')) break;
-    depth += (*now.at == '(') - (*now.at == ')');
-  }
-  if (!is(&now, "AS")) return 1;
-  next(&now);
-  for (depth = 0; safe && now.token != TOKEN_END; next(&now)) {
-    depth += is_sign(&now, '(') - is_sign(&now, ')');
-    if (depth == 0) break;
-    safe = is_admitted(&now, functions);
-    char *name = now.token == TOKEN_NAME ? name_of(&now) : 0;
-    for (int i = 0; i < count && name && safe; i++) {
-      char *other = name_of(&list[i]);
-      safe = other != 0;
-      if (safe && sqlite3_stricmp(name, other) == 0)
-        safe = definition_is_safe(list, count, i, seen, functions);
+** safe as stored values are. */
+static int definition_is_safe(struct definitions *all, int column, const struct token *tokens) {
+  const struct token *now = all->list[column] + 1;
+  if (all->is_seen[column]++) return 1;
+  while (now->depth > 1 || (now->depth == 1 && !token_is(now, "AS") && !token_is_sign(now, ',')))
+    now++;
+  if (!token_is(now, "AS") || !token_is_sign(now + 1, '(')) return 1;
+  const struct token *end = tokens + now[1].partner;
+  int safe = 1;
+  for (now += 2; now < end && safe; now++) {
+    safe = is_admitted(now, all->functions);
+    char *name = kind_of(now) == NAME ? token_name(now) : 0;
+    for (int i = 0; i < all->count && name && safe; i++) {
+      char *other = token_name(all->list[i]);
+      safe = other && (sqlite3_stricmp(name, other) != 0 || definition_is_safe(all, i, tokens));
       sqlite3_free(other);
     }
     sqlite3_free(name);
@@ -376,12 +364,12 @@ static int definition_is_safe(const struct text_reading *list, int count, int co
 
 int generated_column_is_safe(const char *sql, int column,
                              const struct allowed_functions *functions) {
-  struct text_reading *list = calloc(MOST_COLUMNS, sizeof *list);
-  char *seen = calloc(MOST_COLUMNS, 1);
-  int count = list ? definitions_find(list, sql) : 0;
-  int safe = seen && column < count && definition_is_safe(list, count, column, seen, functions);
-  free(list);
-  free(seen);
+  struct definitions all = {.functions = functions};
+  struct tokens tokens;
+  int read = tokens_read(&tokens, sql, strlen(sql));
+  if (read) definitions_find(&all, &tokens);
+  int safe = read && column < all.count && definition_is_safe(&all, column, tokens.list);
+  tokens_free(&tokens);
   return safe;
 }
 
@@ -477,17 +465,8 @@ struct scan {
   int depth;
   char *sources[MOST_SOURCES]; /* the tables of one SELECT that are not public */
   int source_count;
-  const char *before, *before_end; /* the token before */
-  int failed;                      /* memory ran out */
+  int failed; /* memory ran out */
 };
-
-static int follows(const struct scan *scan, const char *word) {
-  return sql_is_word(scan->before, scan->before_end, word);
-}
-
-static int follows_sign(const struct scan *scan, char sign) {
-  return scan->before_end == scan->before + 1 && *scan->before == sign;
-}
 
 static struct clause *clause_of(struct scan *scan) {
   return &scan->clauses[scan->depth < MOST_DEPTH ? scan->depth : MOST_DEPTH - 1];
@@ -498,88 +477,75 @@ static void keep_sources(struct scan *scan, int count) {
 }
 
 /* Returns whether a table or a subquery that is one can stand here (not so in IS DISTINCT FROM). */
-static int is_source(struct scan *scan) {
-  int separates = follows(scan, "FROM") || follows_sign(scan, ',') || follows_sign(scan, '(');
-  return (separates && clause_of(scan)->in_from) || follows(scan, "JOIN");
+static int is_source(struct scan *scan, const struct token *now) {
+  const struct token *last = now - 1;
+  int separates = token_is(last, "FROM") || token_is_sign(last, ',') || token_is_sign(last, '(');
+  return (separates && clause_of(scan)->in_from) || token_is(last, "JOIN");
 }
 
-static void take_source(struct scan *scan, const char *at, const char *end) {
-  char *name = sql_name(at, end);
-  if (!name) scan->failed = 1;
-  if (!name || scan->terms->is_public(scan->terms->context, name) ||
-      scan->source_count == MOST_SOURCES) {
-    sqlite3_free(name);
-    return;
-  }
-  if (clause_of(scan)->is_value) {
+static int is_private(struct scan *scan, const char *name) {
+  scan->failed |= !name;
+  return name && !scan->terms->is_public(scan->terms->context, name);
+}
+
+static void take_source(struct scan *scan, const struct token *token) {
+  char *name = token_name(token);
+  if (is_private(scan, name) && clause_of(scan)->is_value) {
     scan->found[SUBQUERY] = 1;
-    sqlite3_free(name);
+  } else if (is_private(scan, name) && scan->source_count < MOST_SOURCES) {
+    for (int i = 0; i < scan->source_count; i++)
+      scan->found[SELF_JOIN] |= sqlite3_stricmp(scan->sources[i], name) == 0;
+    scan->sources[scan->source_count++] = name;
     return;
   }
-  for (int i = 0; i < scan->source_count; i++)
-    if (sqlite3_stricmp(scan->sources[i], name) == 0) scan->found[SELF_JOIN] = 1;
-  scan->sources[scan->source_count++] = name;
+  sqlite3_free(name);
 }
 
-/* A parenthesis opens. `next` is the token inside. */
-static void open_parenthesis(struct scan *scan, const char *next) {
-  char word[8];
-  first_word(next, word);
-  int is_select = strcmp(word, "SELECT") == 0 || strcmp(word, "WITH") == 0;
-  int is_table = is_source(scan), is_named = follows(scan, "AS") || follows(scan, "MATERIALIZED");
+static void open_parenthesis(struct scan *scan, const struct token *now) {
+  int is_select = token_is(now + 1, "SELECT") || token_is(now + 1, "WITH");
+  int is_table = is_source(scan, now);
+  int is_named = token_is(now - 1, "AS") || token_is(now - 1, "MATERIALIZED");
   int is_value = clause_of(scan)->is_value || (is_select && !is_table && !is_named);
   scan->depth++;
   *clause_of(scan) =
       (struct clause){is_table && !is_select, is_value, is_named ? scan->source_count : -1};
 }
 
-static void take_word(struct scan *scan, const char *at, const char *end) {
-  const char *next = sql_skip_space(end);
+static void take_word(struct scan *scan, const struct token *now) {
   struct clause *clause = clause_of(scan);
   static const char *const ends[] = {"WHERE",  "GROUP", "ORDER",  "HAVING",    "LIMIT",
                                      "WINDOW", "UNION", "EXCEPT", "INTERSECT", "SELECT"};
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-    if (sql_is_word(at, end, ends[i])) clause->in_from = 0;
-  int is_set = sql_is_word(at, end, "UNION") || sql_is_word(at, end, "EXCEPT") ||
-               sql_is_word(at, end, "INTERSECT");
+    if (token_is(now, ends[i])) clause->in_from = 0;
+  int is_set = token_is(now, "UNION") || token_is(now, "EXCEPT") || token_is(now, "INTERSECT");
   if (is_set) keep_sources(scan, 0);
-  if (is_set && sqlite3_strnicmp(next, "ALL", 3) != 0) scan->found[SET] = 1;
-  if (sql_is_word(at, end, "FROM")) clause->in_from = !follows(scan, "DISTINCT");
-  if (sql_is_word(at, end, "DISTINCT") && !follows(scan, "IS") && !follows(scan, "NOT"))
-    scan->found[DISTINCT] = 1;
-  if (sql_is_word(at, end, "LIMIT")) scan->found[LIMIT] = 1;
-  if (sql_is_word(at, end, "HAVING")) scan->found[HAVING] = 1;
-  if (sql_is_word(at, end, "OVER") && follows_sign(scan, ')')) scan->found[WINDOW] = 1;
+  if (token_is(now, "FROM")) clause->in_from = !token_is(now - 1, "DISTINCT");
+  scan->found[SET] |= is_set && !token_is(now + 1, "ALL");
+  scan->found[DISTINCT] |=
+      token_is(now, "DISTINCT") && !token_is(now - 1, "IS") && !token_is(now - 1, "NOT");
+  scan->found[LIMIT] |= token_is(now, "LIMIT");
+  scan->found[HAVING] |= token_is(now, "HAVING");
+  scan->found[WINDOW] |= token_is(now, "OVER") && token_is_sign(now - 1, ')');
 }
 
-static int is_select_word(const char *at, const char *end) {
-  return sql_is_word(at, end, "SELECT") || sql_is_word(at, end, "WITH") ||
-         sql_is_word(at, end, "VALUES");
-}
-
-static void take_token(struct scan *scan, const char *at, const char *end) {
-  int is_name = sql_is_of_word(*at) || strchr("\"`[", *at) != 0;
-  if (*at == '(') {
-    open_parenthesis(scan, end);
-  } else if (*at == ')') {
+static void take_token(struct scan *scan, const struct token *now) {
+  int is_name = sql_is_of_word(*now->at) || strchr("\"`[", *now->at) != 0;
+  int is_select = token_is(now, "SELECT") || token_is(now, "WITH") || token_is(now, "VALUES");
+  if (*now->at == '(') {
+    open_parenthesis(scan, now);
+  } else if (*now->at == ')') {
     if (clause_of(scan)->sources >= 0) keep_sources(scan, clause_of(scan)->sources);
     if (scan->depth) scan->depth--;
-  } else if (is_name && is_source(scan) && !is_select_word(at, end)) {
-    const char *dot = sql_skip_space(end);
-    if (*dot != '.') {
-      take_source(scan, at, end);
-    } else { /* main.visit */
-      const char *name = sql_skip_space(dot + 1);
-      take_source(scan, name, sql_token_end(name));
-    }
-  } else if (is_name && follows(scan, "IN")) { /* short for a subquery */
-    char *name = sql_name(at, end);
-    scan->failed |= !name;
-    if (name && !scan->terms->is_public(scan->terms->context, name)) scan->found[SUBQUERY] = 1;
+  } else if (is_name && is_source(scan, now) && !is_select) {
+    int has_schema = token_is_sign(now + 1, '.') && now[2].at; /* main.visit */
+    take_source(scan, has_schema ? now + 2 : now);
+  } else if (is_name && token_is(now - 1, "IN")) { /* short for a subquery */
+    char *name = token_name(now);
+    scan->found[SUBQUERY] |= is_private(scan, name);
     sqlite3_free(name);
-  } else if (sql_is_of_word(*at)) {
-    take_word(scan, at, end);
-  } else if (*at == ';') {
+  } else if (sql_is_of_word(*now->at)) {
+    take_word(scan, now);
+  } else if (*now->at == ';') {
     keep_sources(scan, 0);
     scan->depth = 0;
     *clause_of(scan) = (struct clause){0, 0, -1};
@@ -587,14 +553,11 @@ static void take_token(struct scan *scan, const char *at, const char *end) {
 }
 
 static void scan_text(struct scan *scan) {
-  const char *end;
-  for (const char *at = sql_skip_space(scan->terms->texts); *at; at = sql_skip_space(end)) {
-    end = sql_token_end(at);
-    take_token(scan, at, end);
-    scan->before = at;
-    scan->before_end = end;
-  }
+  struct tokens tokens;
+  scan->failed = !tokens_read(&tokens, scan->terms->texts, strlen(scan->terms->texts));
+  for (int i = 0; i < tokens.count; i++) take_token(scan, &tokens.list[i]);
   keep_sources(scan, 0);
+  tokens_free(&tokens);
 }
 
 /* ---- notices: the sentence ------------------------------------------------------------------- */
@@ -645,7 +608,7 @@ static void append_type(sqlite3_str *text, const char *type) {
 }
 
 char *notice_words(const struct notice_terms *terms) {
-  struct scan scan = {.terms = terms, .clauses = {{0, 0, -1}}, .before = "", .before_end = ""};
+  struct scan scan = {.terms = terms, .clauses = {{0, 0, -1}}};
   scan_text(&scan);
   sqlite3_str *text = sqlite3_str_new(0);
   append_seers(text, &scan);

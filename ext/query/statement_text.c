@@ -15,14 +15,6 @@
 
 SQLITE_EXTENSION_INIT3
 
-struct token {
-  const char *at; /* null: no token */
-  int size;
-  int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
-  int partner;        /* the other parenthesis, or -1 */
-  enum visible shown; /* how much of a bound value it is */
-};
-
 /* A connection that evaluates expressions without a column. */
 struct constants {
   struct private_memory memory;
@@ -33,20 +25,18 @@ struct constants {
 /* The tokens of a statement, with the values of its parameters in place of these. */
 struct asked_statement {
   char *expanded; /* null: there are no parameters */
-  struct token *tokens;
-  int count;
+  struct tokens tokens;
   struct constants *constants;
 };
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 static int is_word(const struct asked_statement *statement, int i, const char *word) {
-  const struct token *token = &statement->tokens[i];
-  return sql_is_word(token->at, token->at + token->size, word);
+  return token_is(&statement->tokens.list[i], word);
 }
 
 static int is_sign(const struct asked_statement *statement, int i, char sign) {
-  return statement->tokens[i].size == 1 && *statement->tokens[i].at == sign;
+  return token_is_sign(&statement->tokens.list[i], sign);
 }
 
 /* Returns whether a token is one of the words of a list, which ends with null. */
@@ -117,52 +107,48 @@ static int is_place(const struct asked_statement *statement, int i) {
                      is_sign(statement, at, '-')))
     at--;
   if (at >= 0 && is_sign(statement, at, ',')) {
-    int depth = statement->tokens[at].depth;
-    while (at >= 0 && (statement->tokens[at].depth > depth ||
-                       (statement->tokens[at].depth == depth && !is_word(statement, at, "BY") &&
-                        !is_one_of(statement, at, others))))
+    int depth = statement->tokens.list[at].depth;
+    while (at >= 0 && (statement->tokens.list[at].depth > depth ||
+                       (statement->tokens.list[at].depth == depth &&
+                        !is_word(statement, at, "BY") && !is_one_of(statement, at, others))))
       at--;
   }
   return at >= 0 && is_word(statement, at, "BY");
 }
 
-/* Reads the tokens of a text. If `expanded` is not null, it is the same text with values in place
-** of parameters. Returns 0 if the values cannot be read. */
-static int read_tokens(struct asked_statement *statement, const char *sql, const char *expanded) {
-  int depth = 0, open = -1;
-  const char *at = sql, *start;
-  for (start = sql_skip_space(at); *start; start = sql_skip_space(at)) {
-    struct token *token = &statement->tokens[statement->count];
-    size_t space = (size_t)(start - at);
-    if (expanded && strncmp(expanded, at, space) != 0) return 0;
-    if (expanded) expanded += space;
-    at = sql_token_end(start);
-    *token = (struct token){start, (int)(at - start), depth, -1, SHOWN_WHOLE};
-    if (expanded && sql_is_parameter(start)) {
-      if (!take_value(token, &expanded)) return 0;
-      int digit = token->at[token->size > 1 && *token->at == '-'];
-      if (token->shown == SHOWN_WHOLE && digit >= '0' && digit <= '9' &&
-          is_place(statement, statement->count))
-        token->shown = SHOWN_AS_PLACE;
-    } else if (expanded) {
-      if (strncmp(expanded, start, (size_t)token->size) != 0) return 0;
-      expanded += token->size;
+/* Puts the values of parameters in their place. `expanded` is the same text with values. Returns 0
+** if the values cannot be read. */
+static int take_values(struct asked_statement *statement, const char *sql, const char *expanded) {
+  const char *at = sql; /* the end of the token before */
+  for (int i = 0; i < statement->tokens.count; i++) {
+    struct token *token = &statement->tokens.list[i];
+    const char *start = token->at;
+    size_t space = (size_t)(start - at), size = (size_t)token->size;
+    if (strncmp(expanded, at, space) != 0) return 0;
+    expanded += space;
+    at = start + size;
+    if (!sql_is_parameter(start)) {
+      if (strncmp(expanded, start, size) != 0) return 0;
+      expanded += size;
+      continue;
     }
-    if (*start == '(') { /* `partner` chains the open ones until they are closed */
-      token->partner = open;
-      open = statement->count;
-      depth++;
-    } else if (*start == ')' && open >= 0) {
-      int before = statement->tokens[open].partner;
-      token->depth = --depth;
-      token->partner = open;
-      statement->tokens[open].partner = statement->count;
-      open = before;
-    }
-    statement->count++;
+    if (!take_value(token, &expanded)) return 0;
+    int digit = token->at[token->size > 1 && *token->at == '-'];
+    if (token->shown == SHOWN_WHOLE && digit >= '0' && digit <= '9' && is_place(statement, i))
+      token->shown = SHOWN_AS_PLACE;
   }
-  while (statement->count && is_sign(statement, statement->count - 1, ';')) statement->count--;
-  return depth == 0;
+  return 1;
+}
+
+/* Reads the tokens of a text but the semicolons at its end. Returns null when out of memory. */
+static struct asked_statement *read_text(const char *sql) {
+  struct asked_statement *read = calloc(1, sizeof *read);
+  if (!read || !tokens_read(&read->tokens, sql, strlen(sql))) {
+    free(read);
+    return 0;
+  }
+  while (read->tokens.count && is_sign(read, read->tokens.count - 1, ';')) read->tokens.count--;
+  return read;
 }
 
 /* ---- constants ------------------------------------------------------------------------------- */
@@ -207,33 +193,28 @@ static void constants_close(struct constants *constants) {
 
 int asked_call_next(const struct asked_statement *statement, const char *function,
                     struct asked_call *call) {
-  for (int i = call->name + 1; i + 1 < statement->count; i++) {
-    if (!is_sign(statement, i + 1, '(') || !is_name(&statement->tokens[i], function)) continue;
-    int end = statement->tokens[i + 1].partner, depth = statement->tokens[i + 1].depth + 1;
+  for (int i = call->name + 1; i + 1 < statement->tokens.count; i++) {
+    if (!is_sign(statement, i + 1, '(') || !is_name(&statement->tokens.list[i], function)) continue;
+    int end = statement->tokens.list[i + 1].partner,
+        depth = statement->tokens.list[i + 1].depth + 1;
     *call = (struct asked_call){i, end > i + 2};
     for (int j = i + 2; j < end; j++)
-      call->arguments += statement->tokens[j].depth == depth && is_sign(statement, j, ',');
+      call->arguments += statement->tokens.list[j].depth == depth && is_sign(statement, j, ',');
     return 1;
   }
   return 0;
-}
-
-/* Makes a statement with room for the tokens of a text, or with none when out of memory. */
-static struct asked_statement *make(const char *sql) {
-  struct asked_statement *made = calloc(1, sizeof *made);
-  if (made) made->tokens = calloc(strlen(sql) + 2, sizeof *made->tokens);
-  return made;
 }
 
 /* Reads the text of a statement with its values. The caller closes *read. */
 static int read_statement(struct asked_statement **read, sqlite3_stmt *statement,
                           struct error *error) {
   const char *sql = sqlite3_sql(statement);
-  struct asked_statement *made = *read = make(sql);
-  if (!made || !made->tokens) return error_set_memory(error);
+  struct asked_statement *made = *read = read_text(sql);
+  if (!made) return error_set_memory(error);
   int has_values = sqlite3_bind_parameter_count(statement) > 0;
   if (has_values) made->expanded = sqlite3_expanded_sql(statement);
-  if ((!has_values || made->expanded) && read_tokens(made, sql, has_values ? made->expanded : 0))
+  if (made->tokens.is_balanced &&
+      (!has_values || (made->expanded && take_values(made, sql, made->expanded))))
     return 1;
   /* Advice: A build without sqlite3_expanded_sql(), or a statement that runs inside another one. */
   return error_set(error, "the values that are bound to the statement cannot be read (write them "
@@ -242,13 +223,9 @@ static int read_statement(struct asked_statement **read, sqlite3_stmt *statement
 
 /* Returns 1 if a statement calls a function, 0 if not, and -1 when out of memory. */
 static int calls(sqlite3_stmt *statement, const char *function) {
-  struct asked_statement *read = make(sqlite3_sql(statement));
+  struct asked_statement *read = read_text(sqlite3_sql(statement));
   struct asked_call call = {-1, 0};
-  int found = -1;
-  if (read && read->tokens) {
-    read_tokens(read, sqlite3_sql(statement), 0);
-    found = asked_call_next(read, function, &call);
-  }
+  int found = read ? asked_call_next(read, function, &call) : -1;
   asked_statement_close(read);
   return found;
 }
@@ -292,7 +269,7 @@ void asked_statement_close(struct asked_statement *statement) {
   if (!statement) return;
   constants_close(statement->constants);
   sqlite3_free(statement->expanded);
-  free(statement->tokens);
+  tokens_free(&statement->tokens);
   free(statement);
 }
 
@@ -354,18 +331,19 @@ static void write_word(struct writer *writer, const char *word) {
 static void write_range(struct writer *writer, const struct asked_statement *statement, int from,
                         int to) {
   for (int i = from; i < to; i++) {
-    write(writer, statement->tokens[i].at, statement->tokens[i].size);
-    if (statement->tokens[i].shown != SHOWN_WHOLE) writer->shown = statement->tokens[i].shown;
+    write(writer, statement->tokens.list[i].at, statement->tokens.list[i].size);
+    if (statement->tokens.list[i].shown != SHOWN_WHOLE)
+      writer->shown = statement->tokens.list[i].shown;
   }
 }
 
 /* Finds the tokens of an argument of a call, which must have it. */
 static void find_argument(const struct asked_statement *statement, const struct asked_call *call,
                           int argument, int *from, int *to) {
-  int open = call->name + 1, end = statement->tokens[open].partner;
-  int depth = statement->tokens[open].depth + 1, i = open + 1;
+  int open = call->name + 1, end = statement->tokens.list[open].partner;
+  int depth = statement->tokens.list[open].depth + 1, i = open + 1;
   for (*from = i; i < end; i++) {
-    if (statement->tokens[i].depth != depth || !is_sign(statement, i, ',')) continue;
+    if (statement->tokens.list[i].depth != depth || !is_sign(statement, i, ',')) continue;
     if (argument-- == 0) break;
     *from = i + 1;
   }
@@ -405,9 +383,11 @@ struct level {
 
 /* Returns the level that contains token i. */
 static struct level level_of(const struct asked_statement *statement, int i) {
-  struct level level = {statement->tokens[i].depth, i, i};
-  while (level.start > 0 && statement->tokens[level.start - 1].depth >= level.depth) level.start--;
-  while (level.end < statement->count && statement->tokens[level.end].depth >= level.depth)
+  struct level level = {statement->tokens.list[i].depth, i, i};
+  while (level.start > 0 && statement->tokens.list[level.start - 1].depth >= level.depth)
+    level.start--;
+  while (level.end < statement->tokens.count &&
+         statement->tokens.list[level.end].depth >= level.depth)
     level.end++;
   return level;
 }
@@ -424,7 +404,7 @@ static int select_before(const struct asked_statement *statement, const struct l
                          int before) {
   int i = before - 1;
   while (i >= level->start &&
-         (statement->tokens[i].depth != level->depth || !is_word(statement, i, "SELECT")))
+         (statement->tokens.list[i].depth != level->depth || !is_word(statement, i, "SELECT")))
     i--;
   return i >= level->start ? i : -1;
 }
@@ -482,7 +462,7 @@ static int find_clauses(struct clauses *clauses, const struct asked_statement *s
                         const char *keyed, struct error *error) {
   *clauses = (struct clauses){-1, -1, level->end};
   for (int i = level->start; i < level->end; i++) {
-    if (statement->tokens[i].depth != level->depth) continue;
+    if (statement->tokens.list[i].depth != level->depth) continue;
     const char *word = refused_word(statement, i);
     int is_value = i > 0 && is_word(statement, i - 1, "DISTINCT"); /* IS DISTINCT FROM */
     if (word) return refuse(word, keyed, error);
@@ -506,10 +486,11 @@ static int check_statement(const struct asked_statement *statement, struct error
   static const char *const kinds[] = {"SELECT", "VALUES", "INSERT", "REPLACE",
                                       "CREATE", "UPDATE", "DELETE", 0};
   int i = 0;
-  while (i < statement->count &&
-         (statement->tokens[i].depth != 0 || !is_one_of(statement, i, kinds)))
+  while (i < statement->tokens.count &&
+         (statement->tokens.list[i].depth != 0 || !is_one_of(statement, i, kinds)))
     i++;
-  if (i < statement->count && (is_word(statement, i, "UPDATE") || is_word(statement, i, "DELETE")))
+  if (i < statement->tokens.count &&
+      (is_word(statement, i, "UPDATE") || is_word(statement, i, "DELETE")))
     return error_set(error, "a statement that updates or deletes cannot make a release (nothing "
                             "was charged; SELECT it first, then store it)");
   return 1;
@@ -523,7 +504,7 @@ static int with_end(const struct asked_statement *statement, const struct level 
                                      "UPDATE", "DELETE", 0};
   int i = with + 1;
   while (i < level->end &&
-         (statement->tokens[i].depth != level->depth || !is_one_of(statement, i, ends)))
+         (statement->tokens.list[i].depth != level->depth || !is_one_of(statement, i, ends)))
     i++;
   return i;
 }
@@ -535,7 +516,7 @@ static int write_list(struct writer *writer, const struct asked_statement *state
   int end = with_end(statement, level, with), count = 0;
   int first = with + 1 + is_word(statement, with + 1, "RECURSIVE"), from = first;
   for (int i = from; i <= end; i++) {
-    const struct token *token = &statement->tokens[i];
+    const struct token *token = &statement->tokens.list[i];
     if (i < end && (token->depth != level->depth || !is_sign(statement, i, ','))) continue;
     if (call->name < from || call->name >= i) {
       if (writer && count) write_word(writer, ",");
@@ -558,7 +539,7 @@ static void write_lists(struct writer *writer, const struct asked_statement *sta
   struct level outer = outer_level(statement, level);
   write_lists(writer, statement, &outer, level->start, call, open);
   for (int i = level->start; i < before; i++) {
-    if (statement->tokens[i].depth != level->depth || !is_word(statement, i, "WITH") ||
+    if (statement->tokens.list[i].depth != level->depth || !is_word(statement, i, "WITH") ||
         !write_list(0, statement, level, i, call))
       continue;
     if (writer->last) {
@@ -576,12 +557,12 @@ static void write_lists(struct writer *writer, const struct asked_statement *sta
 ** none. */
 static int find_filter(const struct asked_statement *statement, const struct asked_call *call,
                        int *from, int *to) {
-  int i = statement->tokens[call->name + 1].partner + 1;
-  if (i + 1 >= statement->count || !is_word(statement, i, "FILTER") ||
+  int i = statement->tokens.list[call->name + 1].partner + 1;
+  if (i + 1 >= statement->tokens.count || !is_word(statement, i, "FILTER") ||
       !is_sign(statement, i + 1, '('))
     return 0;
   *from = i + 3; /* after WHERE */
-  *to = statement->tokens[i + 1].partner;
+  *to = statement->tokens.list[i + 1].partner;
   return 1;
 }
 
@@ -686,7 +667,7 @@ static int level_is_once(const struct asked_statement *statement, const struct l
                          int first, int last) {
   int is_each = 0;
   for (int i = level->start; i < level->end; i++) {
-    const struct token *token = &statement->tokens[i];
+    const struct token *token = &statement->tokens.list[i];
     if (token->depth != level->depth || (i >= first && i <= last)) continue;
     if (is_word(statement, i, "FROM") && i < first) {
       if (!is_once_source(statement, level, i, first, &is_each)) return 0;
@@ -706,14 +687,14 @@ int asked_once(sqlite3 *db, const char *function) {
   struct error ignored = {0};
   struct asked_call call = {-1, 0}, second;
   sqlite3_stmt *running = executing(db, function, &ignored);
-  struct asked_statement *statement = running ? make(sqlite3_sql(running)) : 0;
-  int once = statement && statement->tokens && read_tokens(statement, sqlite3_sql(running), 0) &&
-             asked_call_next(statement, function, &call);
+  struct asked_statement *statement = running ? read_text(sqlite3_sql(running)) : 0;
+  int once =
+      statement && statement->tokens.is_balanced && asked_call_next(statement, function, &call);
   second = call;
   if (once) once = !asked_call_next(statement, function, &second);
   if (once) {
     struct level level = level_of(statement, call.name);
-    int first = call.name, last = statement->tokens[call.name + 1].partner;
+    int first = call.name, last = statement->tokens.list[call.name + 1].partner;
     while (once && level.depth >= 0) {
       once = level_is_once(statement, &level, first, last);
       first = level.start - 1;
