@@ -12,7 +12,6 @@
 
 #include "categories/categories.h"
 #include "functions/functions.h"
-#include "functions/options.h"
 #include "mechanism/mechanism.h"
 #include "release/release.h"
 #include "sums/sums.h"

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "functions/internal.h"
-#include "functions/options.h"
 #include "query/query.h"
 
 SQLITE_EXTENSION_INIT3

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "functions/options.h"
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
@@ -185,7 +184,6 @@ void batch_items_clear(struct batch_items *items) {
 /* ---- charging -------------------------------------------------------------------------------- */
 
 struct batch {
-  struct host *host;
   struct batch_items items;
   struct publication *publications; /* one for each item */
 };
@@ -208,7 +206,7 @@ static int check_bounds(struct batch *batch) {
 
 /* Charges all releases of the batch (B1). */
 static int charge_all(struct batch *batch) {
-  struct session *session = &batch->host->session;
+  struct session *session = &batch->items.host->session;
   const struct batch_items *items = &batch->items;
   int charged = 1;
   for (int i = 0; i < items->count && charged; i++)
@@ -228,7 +226,7 @@ static int run_all(struct batch *batch) {
   for (int i = 0; i < batch->items.count; i++) {
     struct publication *publication = &batch->publications[i];
     if (publication->answered || publication->failed) continue;
-    if (!release_run(publication, &batch->items.list[i].request, batch->host))
+    if (!release_run(publication, &batch->items.list[i].request, batch->items.host))
       return batch_items_fail(&batch->items, i);
   }
   return 1;
@@ -267,7 +265,7 @@ static char *answers(const struct batch *batch) {
 /* dp_batch(array) -> JSON [{"name", "outcome", "answer"}, ...], in the same order */
 static int dp_batch(struct call *call) {
   struct session *session = &call->host->session;
-  struct batch batch = {call->host, {call->host, 0, 0, 0}, 0};
+  struct batch batch = {{call->host, 0, 0, 0}, 0};
   int done = batch_items_read(&batch.items, call->texts[0]);
   if (done) {
     size_t size = sizeof *batch.publications * ((size_t)batch.items.count + 1);

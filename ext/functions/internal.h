@@ -41,10 +41,10 @@ struct release_arguments {
   sqlite3_value *tier, *kind, *sql, *options; /* options may be null */
   /* Whether the options must name the release; NAME_IF_REPEATED: see asked_once(). */
   enum { NAME_NOT_NEEDED, NAME_NEEDED, NAME_IF_REPEATED } needs_name;
-  int form; /* options that dp_release() does not have (options.h); 0: none */
+  int form; /* options that dp_release() does not have (OPTIONS_OF_…); 0: none */
 };
 
-/* Makes the release of a request that has been started (functions/options.h) and has the text of
+/* Makes the release of a request that has been started (functions.h) and has the text of
 ** its question, or reads a stored release back. Returns 1, or 0 with an error. The caller must
 ** clear the publication and the request in both cases. */
 int release_question(struct publication *publication, struct request *request, struct host *host);

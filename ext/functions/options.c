@@ -1,6 +1,6 @@
-/* options.c: see options.h.
+/* options.c: see functions.h.
 ** Tests: tests/functions/test_options.py, tests/functions/test_kinds_errors.py */
-#include "functions/options.h"
+#include "functions/functions.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -146,9 +146,8 @@ static int replace_text(char **kept, char *text, struct error *error) {
 
 /* Sets a name. Names such as 'release-1' are reserved for unnamed releases. */
 static int set_name(char **name, sqlite3_value *value, struct error *error) {
-  const char *text = plain_text(value);
-  if (!text || !*text)
-    return error_set(error, "name must be a text that is not empty%s", not_a(value, SQLITE_TEXT));
+  const char *text = text_check(value, "name", error);
+  if (!text) return 0;
   if (strncmp(text, "release-", 8) == 0 && text[8] &&
       strspn(text + 8, "0123456789") == strlen(text + 8))
     return error_set(error,

@@ -13,7 +13,6 @@
 #include "base/number.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
-#include "functions/options.h"
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"

@@ -444,11 +444,8 @@ const struct row_table column_table = {
 static int plan(struct row_list *rows, void *context, sqlite3_value *const *arguments,
                 struct error *error) {
   const struct host *host = context;
-  const char *table = plain_text(arguments[0]);
-  if (!table)
-    return error_set(error, "table must be a text that is not empty%s",
-                     not_a(arguments[0], SQLITE_TEXT));
-  return check_table(host->collector.db, table, error) &&
+  const char *table = text_check(arguments[0], "table", error);
+  return table && check_table(host->collector.db, table, error) &&
          foreign_keys_plan(rows, host->collector.db, table, error);
 }
 

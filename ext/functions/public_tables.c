@@ -205,21 +205,24 @@ struct public_tables {
   int has_version;
 };
 
+/* A statement, its plan (idxStr), and the comparisons of the plan that it makes, one bit each. */
+struct prepared {
+  sqlite3_stmt *row; /* null: none */
+  char *plan;
+  uint32_t used;
+};
+
 struct vtab {
   sqlite3_vtab base;
   sqlite3 *guarded; /* the connection that reads the table */
   struct public_tables *all;
   struct public_table *here;
-  char *spare_key; /* the plan of a statement that a closed cursor has left, or null */
-  sqlite3_stmt *spare;
-  uint32_t spare_used;
+  struct prepared spare; /* what a cursor has left: a subquery opens a cursor for each outer row */
 };
 
 struct cursor {
   sqlite3_vtab_cursor base;
-  sqlite3_stmt *row;
-  char *key;              /* the plan (idxStr) of the statement */
-  uint32_t used;          /* the comparisons of the plan that the statement makes, one bit each */
+  struct prepared has;
   sqlite3_uint64 columns; /* the columns that the statement reads, as in colUsed */
   int places[64];         /* places[i]: where the statement has column i, or those from 63 on */
   int rowid_place;        /* where it has the rowid */
@@ -370,11 +373,15 @@ static int xCreate(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
   return xConnect(db, aux, argc, argv, vtab, error);
 }
 
+static void prepared_close(struct prepared *prepared) {
+  sqlite3_finalize(prepared->row); /* the statement is not running */
+  sqlite3_free(prepared->plan);
+  *prepared = (struct prepared){0};
+}
+
 static int xDisconnect(sqlite3_vtab *vtab) {
-  struct vtab *table = (struct vtab *)vtab;
-  sqlite3_finalize(table->spare); /* the statement is not running */
-  sqlite3_free(table->spare_key);
-  sqlite3_free(table);
+  prepared_close(&((struct vtab *)vtab)->spare);
+  sqlite3_free(vtab);
   return SQLITE_OK;
 }
 
@@ -428,15 +435,11 @@ static int xBestIndex(sqlite3_vtab *vtab, sqlite3_index_info *info) {
   int rc = SQLITE_OK, can_order = info->nOrderBy > 0; /* the file can sort by all columns */
   for (int i = 0; i < info->nOrderBy; i++)
     can_order &= info->aOrderBy[i].iColumn >= 0 || table->here->facts.rowid != 0;
-  if (can_order) {
-    plan = plan_make(&table->here->facts, info, table->all->like_finds_blobs, 1, &used);
-    rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
-  }
-  info->orderByConsumed = !strategy.sorts;
-  if (strategy.sorts && rc == SQLITE_OK) {
+  for (int ordered = can_order; ordered >= 0 && strategy.sorts && rc == SQLITE_OK; ordered--) {
     sqlite3_free(plan);
-    plan = plan_make(&table->here->facts, info, table->all->like_finds_blobs, 0, &used);
+    plan = plan_make(&table->here->facts, info, table->all->like_finds_blobs, ordered, &used);
     rc = plan ? explain(table, plan, used, &strategy) : SQLITE_NOMEM;
+    info->orderByConsumed = ordered && !strategy.sorts;
   }
   if (rc != SQLITE_OK) {
     sqlite3_free(plan);
@@ -480,15 +483,15 @@ static int xOpen(sqlite3_vtab *vtab, sqlite3_vtab_cursor **base) {
 
 /* Keeps the statement of a cursor for the next cursor. */
 static void leave_statement(struct vtab *table, struct cursor *cursor) {
-  if (!cursor->row) return;
-  sqlite3_reset(cursor->row);
-  sqlite3_finalize(table->spare);
-  sqlite3_free(table->spare_key);
-  table->spare = cursor->row;
-  table->spare_key = cursor->key;
-  table->spare_used = cursor->used;
-  cursor->row = 0;
-  cursor->key = 0;
+  if (!cursor->has.row) return;
+  sqlite3_reset(cursor->has.row);
+  prepared_close(&table->spare);
+  table->spare = cursor->has;
+  cursor->has = (struct prepared){0};
+}
+
+static int is_of(const struct prepared *prepared, const char *plan, uint32_t used) {
+  return prepared->row && prepared->used == used && strcmp(prepared->plan, plan) == 0;
 }
 
 static int xClose(sqlite3_vtab_cursor *base) {
@@ -508,28 +511,27 @@ static int place_of(const struct cursor *cursor, int column) {
 /* Prepares the statement of a plan, unless the cursor or the table has it. */
 static int take_statement(struct vtab *table, struct cursor *cursor, const char *plan,
                           uint32_t used) {
-  if (cursor->row && cursor->used == used && strcmp(cursor->key, plan) == 0)
-    return sqlite3_reset(cursor->row), SQLITE_OK;
-  if (cursor->row || !table->spare || table->spare_used != used ||
-      strcmp(table->spare_key, plan) != 0) {
-    leave_statement(table, cursor);
+  struct prepared taken = table->spare;
+  if (is_of(&cursor->has, plan, used)) {
+    sqlite3_reset(cursor->has.row);
+    return SQLITE_OK;
+  }
+  if (is_of(&taken, plan, used)) {
+    table->spare = (struct prepared){0};
+  } else {
     char *sql = plan_select(&table->here->facts, plan, used);
-    cursor->key = sqlite3_mprintf("%s", plan);
-    int rc = sql && cursor->key ? sqlite3_prepare_v3(table->all->db, sql, -1,
-                                                     SQLITE_PREPARE_PERSISTENT, &cursor->row, 0)
-                                : SQLITE_NOMEM;
+    taken = (struct prepared){.plan = sqlite3_mprintf("%s", plan), .used = used};
+    int rc = sql && taken.plan ? sqlite3_prepare_v3(table->all->db, sql, -1,
+                                                    SQLITE_PREPARE_PERSISTENT, &taken.row, 0)
+                               : SQLITE_NOMEM;
     sqlite3_free(sql);
     if (rc != SQLITE_OK) {
-      sqlite3_free(cursor->key);
-      cursor->key = 0;
+      sqlite3_free(taken.plan);
       return rc;
     }
-  } else {
-    cursor->row = table->spare;
-    cursor->key = table->spare_key;
-    table->spare = 0;
-    table->spare_key = 0;
   }
+  leave_statement(table, cursor);
+  cursor->has = taken;
   cursor->columns = plan_columns(plan);
   for (int i = 0, place = 0; i < 64; i++) {
     cursor->places[i] = place;
@@ -538,14 +540,13 @@ static int take_statement(struct vtab *table, struct cursor *cursor, const char 
   const struct table_facts *facts = &table->here->facts;
   cursor->rowid_place = plan_reads_rowid(facts, cursor->columns)
                             ? place_of(cursor, facts->rowid_alias)
-                            : sqlite3_column_count(cursor->row) - 1;
-  cursor->used = used;
+                            : sqlite3_column_count(cursor->has.row) - 1;
   return SQLITE_OK;
 }
 
 static int advance(struct cursor *cursor) {
   struct vtab *table = (struct vtab *)cursor->base.pVtab;
-  int rc = sqlite3_step(cursor->row);
+  int rc = sqlite3_step(cursor->has.row);
   cursor->has_row = rc == SQLITE_ROW;
   if (rc == SQLITE_ROW || rc == SQLITE_DONE) return SQLITE_OK;
   return fail(&table->base, rc, sqlite3_errmsg(table->all->db));
@@ -569,7 +570,7 @@ static int xFilter(sqlite3_vtab_cursor *base, int number, const char *plan, int 
   table->all->admitted = table->here->facts.name;
   int rc = take_statement(table, cursor, plan, used);
   for (int i = 0; i < argc && rc == SQLITE_OK; i++)
-    if (used >> i & 1) rc = sqlite3_bind_value(cursor->row, i + 1, argv[i]);
+    if (used >> i & 1) rc = sqlite3_bind_value(cursor->has.row, i + 1, argv[i]);
   return rc == SQLITE_OK ? advance(cursor) : fail(base->pVtab, rc, sqlite3_errmsg(table->all->db));
 }
 
@@ -584,13 +585,13 @@ static int xEof(sqlite3_vtab_cursor *base) {
 static int xColumn(sqlite3_vtab_cursor *base, sqlite3_context *context, int column) {
   const struct cursor *cursor = (struct cursor *)base;
   if (!plan_reads(cursor->columns, column)) return SQLITE_INTERNAL; /* colUsed was wrong */
-  sqlite3_result_value(context, sqlite3_column_value(cursor->row, place_of(cursor, column)));
+  sqlite3_result_value(context, sqlite3_column_value(cursor->has.row, place_of(cursor, column)));
   return SQLITE_OK;
 }
 
 static int xRowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid) {
   const struct cursor *cursor = (struct cursor *)base;
-  *rowid = sqlite3_column_int64(cursor->row, cursor->rowid_place);
+  *rowid = sqlite3_column_int64(cursor->has.row, cursor->rowid_place);
   return SQLITE_OK;
 }
 

@@ -65,19 +65,11 @@ static double any_epsilon(double rate, double delta) {
   return published_up(zcdp_epsilon(rate, delta));
 }
 
-#define RATE                                                                                       \
-  { "rate", 0.0, INFINITY, 0, 1 }
-#define POSITIVE_RATE                                                                              \
-  { "rate", 0.0, INFINITY, 1, 1 }
-#define EPSILON                                                                                    \
-  { "epsilon", 0.0, INFINITY, 0, 1 }
-#define DELTA                                                                                      \
-  { "delta", 0.0, 1.0, 1, 1 }
-#define SENSITIVITY                                                                                \
-  { "sensitivity", 0.0, INFINITY, 1, 1 }
-
-static const struct domain epsilon_domain = EPSILON;
-static const struct domain delta_domain = DELTA;
+static const struct domain rate_domain = {"rate", 0.0, INFINITY, 0, 1};
+static const struct domain positive_rate_domain = {"rate", 0.0, INFINITY, 1, 1};
+static const struct domain epsilon_domain = {"epsilon", 0.0, INFINITY, 0, 1};
+static const struct domain delta_domain = {"delta", 0.0, 1.0, 1, 1};
+static const struct domain sensitivity_domain = {"sensitivity", 0.0, INFINITY, 1, 1};
 static const struct domain releases_domain = {"releases", 1, 1e6, 0, 0};
 
 /* dp_rate(epsilon, delta, releases): returns the rate of each of `releases` releases that together
@@ -111,7 +103,7 @@ static const struct scalar rate_of_many = {"dp_rate", 3, 3, rate_of_each};
 struct rate_function {
   /* The first member, so that a pointer to the scalar is a pointer to the row. */
   struct scalar scalar;
-  struct domain domains[2];
+  const struct domain *domains[2];
   double (*value)(double, double);
 };
 
@@ -119,7 +111,7 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
   const struct rate_function *row = (const struct rate_function *)function_of(context);
   double x[2];
   for (int i = 0; i < count; i++)
-    if (!argument_number(context, arguments[i], &row->domains[i], &x[i])) return;
+    if (!argument_number(context, arguments[i], row->domains[i], &x[i])) return;
   double value = row->value(x[0], x[1]);
   /* The value is NaN when out of memory, or if rounding broke the bracket of a root search. A
   ** budget must never be NULL, so fail. */
@@ -131,11 +123,11 @@ static void plan(sqlite3_context *context, int count, sqlite3_value **arguments)
 }
 
 static const struct rate_function table[] = {
-    {{"dp_rate", 2, 2, plan}, {EPSILON, DELTA}, rate},
-    {{"dp_sigma", 2, 2, plan}, {POSITIVE_RATE, SENSITIVITY}, sigma},
-    {{"dp_epsilon", 2, 2, plan}, {RATE, DELTA}, epsilon},
-    {{"dp_delta", 2, 2, plan}, {RATE, EPSILON}, delta},
-    {{"dp_zcdp_epsilon", 2, 2, plan}, {RATE, DELTA}, any_epsilon},
+    {{"dp_rate", 2, 2, plan}, {&epsilon_domain, &delta_domain}, rate},
+    {{"dp_sigma", 2, 2, plan}, {&positive_rate_domain, &sensitivity_domain}, sigma},
+    {{"dp_epsilon", 2, 2, plan}, {&rate_domain, &delta_domain}, epsilon},
+    {{"dp_delta", 2, 2, plan}, {&rate_domain, &epsilon_domain}, delta},
+    {{"dp_zcdp_epsilon", 2, 2, plan}, {&rate_domain, &delta_domain}, any_epsilon},
 };
 
 int rates_register(struct pure *pure) {

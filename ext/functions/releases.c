@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/sql_text.h"
-#include "functions/options.h"
 #include "query/query.h"
 #include "release/release.h"
 

@@ -30,7 +30,6 @@
 #include "base/own_connection.h"
 #include "base/sql_text.h"
 #include "functions/internal.h"
-#include "functions/options.h"
 #include "ledger/ledger.h"
 #include "query/query.h"
 #include "release/release.h"

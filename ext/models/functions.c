@@ -9,7 +9,6 @@
 
 #include "base/sql_text.h"
 #include "functions/functions.h"
-#include "functions/options.h"
 #include "ledger/ledger.h"
 #include "math/math.h"
 #include "mechanism/mechanism.h"

@@ -109,7 +109,7 @@ struct aggregate {
 
   /* For a kind of a room beside the core (struct room); null: as the kinds of the core. */
   const struct procedure *procedure; /* below */
-  const struct option *own_options;  /* functions/options.h: P_OWN */
+  const struct option *own_options;  /* functions/functions.h: P_OWN */
   int own_option_count;
   const struct own_rows *rows; /* query/query.h */
 };
