@@ -365,7 +365,7 @@ static int add_spans(struct row_list *rows, const struct spans *spans) {
   const struct publication *publication = spans->publication;
   struct ledger *ledger = publication->session->ledger;
   struct numbers numbers = {0};
-  int going = !spans->count || numbers_spans(publication, spans->first, spans->count, 0,
+  int going = !spans->count || numbers_spans(publication, spans->first, spans->count,
                                              NUMBERS_CONFIDENCE, spans->values, &numbers);
   for (int i = 0; i < numbers.count && going && ledger_goes_on(ledger); i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);

@@ -138,32 +138,6 @@ static int add_span(struct figures *figures, struct span span, int total) {
   return used >= 0;
 }
 
-/* Moves the figures to `numbers`. Returns 0 when out of memory. */
-static int give_figures(struct figures *figures, struct numbers *numbers) {
-  numbers->shrink = 1;
-  if (!give_named(figures->named, figures->count, numbers)) return 0;
-  figures->count = 0; /* the keys belong to `numbers` */
-  return 1;
-}
-
-/* Adds the figures of `count` spans, each a period after the one before. */
-static int add_spans(struct figures *figures, struct span span, int count, int total) {
-  int going = 1;
-  for (int i = 0; i < count && going; i++)
-    going = add_span(figures, (struct span){span.first + i, span.last + i}, total);
-  return going;
-}
-
-int numbers_spans(const struct publication *publication, struct span span, int count, int total,
-                  double confidence, const int64_t *values, struct numbers *numbers) {
-  struct figures figures;
-  *numbers = (struct numbers){.confidence = confidence};
-  int done = figures_open(&figures, publication, confidence, values, count) &&
-             add_spans(&figures, span, count, total) && give_figures(&figures, numbers);
-  figures_close(&figures);
-  return done || error_set_memory(&publication->session->error);
-}
-
 /* A series counts each unit once that was counted, and once that was clipped, so that the number of
 ** all units has the noise of one coordinate, and the number of the others has that of two. With the
 ** standard deviation multiplied by the golden ratio, the interval of clipped_share() is at least as
@@ -187,23 +161,32 @@ static struct ledger_clipping series_clipping(struct figures *figures) {
   return clipping;
 }
 
-/* Computes the figures of the periods from publication->missing.first on, and the running totals
-** that end with them, in the order of their keys. */
-static int read_series(const struct publication *publication, double confidence,
-                       const int64_t *values, struct numbers *numbers) {
+/* Computes the figures of `count` spans, each a period after the one before. With `totals`, adds the
+** running totals that end with them and the clipped units, and sorts all figures by key, because
+** the ledger reads values in this order. */
+static int read_spans(const struct publication *publication, struct span span, int count,
+                      int totals, double confidence, const int64_t *values,
+                      struct numbers *numbers) {
   struct figures figures;
-  int appended = publication->grid.cells, since = publication->missing.first;
-  *numbers = (struct numbers){.confidence = confidence};
-  int done = figures_open(&figures, publication, confidence, values, 2 * (appended - since)) &&
-             add_spans(&figures, (struct span){since, since}, appended - since, 0);
-  for (int t = since; t < appended && done; t++) done = add_span(&figures, (struct span){0, t}, 1);
-  if (done) {
+  *numbers = (struct numbers){.shrink = 1, .confidence = confidence};
+  int done = figures_open(&figures, publication, confidence, values, totals ? 2 * count : count);
+  for (int i = 0; i < count && done; i++)
+    done = add_span(&figures, (struct span){span.first + i, span.last + i}, 0);
+  for (int i = 0; i < count && done && totals; i++)
+    done = add_span(&figures, (struct span){0, span.last + i}, 1);
+  if (done && totals) {
     numbers->clipping = series_clipping(&figures);
     qsort(figures.named, (size_t)figures.count, sizeof *figures.named, by_key);
   }
-  done = done && give_figures(&figures, numbers);
+  done = done && give_named(figures.named, figures.count, numbers);
+  if (done) figures.count = 0; /* the keys belong to `numbers` */
   figures_close(&figures);
   return done || error_set_memory(&publication->session->error);
+}
+
+int numbers_spans(const struct publication *publication, struct span span, int count,
+                  double confidence, const int64_t *values, struct numbers *numbers) {
+  return read_spans(publication, span, count, 0, confidence, values, numbers);
 }
 
 /* ---- points ---------------------------------------------------------------------------------- */
@@ -232,7 +215,10 @@ static struct ledger_clipping clipping_of(const struct publication *publication,
 
 int numbers_read(const struct publication *publication, double delta, double confidence,
                  enum inside inside, const int64_t *values, struct numbers *numbers) {
-  if (publication->definition.periods) return read_series(publication, confidence, values, numbers);
+  int since = publication->missing.first;
+  if (publication->definition.periods)
+    return read_spans(publication, (struct span){since, since}, publication->grid.cells - since, 1,
+                      confidence, values, numbers);
   struct reading reading = definition_reading(publication, delta, confidence);
   reading.inside = inside;
   size_t room = (size_t)estimate_room(&reading) + 1;

@@ -483,23 +483,17 @@ int publish_plan(struct publication *publication, struct session *session,
   return !error_is_set(ledger_error(session->ledger));
 }
 
-/* Changes the state of a release in a transaction of its own. If the transaction fails, the release
-** keeps its old state and gets no value, and the function does not report the failure. The session
-** keeps the error that was set before the call. */
-static void change_state(struct session *session, int64_t release_id, const char *from,
-                         const char *to) {
-  struct ledger *ledger = session->ledger;
-  struct error error = error_take(&session->error);
+/* If the transaction of its own fails, the release keeps its old state and gets no value. The
+** session keeps the error that was set before the call. */
+void publish_fail(struct publication *publication) {
+  struct ledger *ledger = publication->session->ledger;
+  struct error error = error_take(&publication->session->error);
   if (ledger_resume(ledger) && ledger_begin_ending(ledger)) {
-    ledger_release_state(ledger, release_id, from, to);
+    ledger_release_state(ledger, publication->definition.release.id, "charged",
+                         publication->position.refining ? "released" : "failed");
     ledger_commit(ledger);
   }
-  error_restore(&session->error, error);
-}
-
-void publish_fail(struct publication *publication) {
-  change_state(publication->session, publication->definition.release.id, "charged",
-               publication->position.refining ? "released" : "failed");
+  error_restore(&publication->session->error, error);
   error_add(&publication->session->error, " (the charge stays)");
 }
 

@@ -342,10 +342,9 @@ struct numbers {
 void numbers_clear(struct numbers *numbers);
 
 /* Computes the figures of `count` spans of a series: the given one, and each next one a period
-** later. `values` are the points of its first `appended` periods, as publication->grid has them;
-** `total` is that of periods_key(). The groups have their order; the components of a group are
-** those of a release of one period. */
-int numbers_spans(const struct publication *publication, struct span span, int count, int total,
+** later. `values` are the points of its first periods, as publication->grid has them. The groups
+** have their order; the components of a group are those of a release of one period. */
+int numbers_spans(const struct publication *publication, struct span span, int count,
                   double confidence, const int64_t *values, struct numbers *numbers);
 
 /* Converts one of the numbers to the form that the ledger stores. */

@@ -541,7 +541,7 @@ int interval_read_span(struct publication *publication, const char *key, double 
       span.last < publication->grid.cells) {
     ledger_rollback(ledger);
     if (ledger_begin_computing(ledger))
-      numbers_spans(publication, span, 1, 0, confidence, values, &numbers);
+      numbers_spans(publication, span, 1, confidence, values, &numbers);
   }
   for (int i = 0; i < numbers.count && !found; i++) {
     found = !definition->groups || strcmp(definition->groups[i], group) == 0;
