@@ -447,8 +447,8 @@ static const struct option survey_options[] = {
 static const struct statistic_row statistics[] = {
     /* the most common candidate */
     {.name = "choice",
-     .wording = {"category that most % have; drawn at random, it may be a rarer one", SHARE_NONE, 0,
-                 0},
+     .wording = {"category that most % have; drawn at random, it may be a rarer one", "value",
+                 SHARE_NONE, 0, 0},
      .family = &family_choice,
      .form = FORM_SYMBOL,
      .has_key = 1,
@@ -460,7 +460,8 @@ static const struct statistic_row statistics[] = {
      .procedure = &category_procedure},
     /* the number of rows in each state, after a kernel has changed each row */
     {.name = "response_count",
-     .wording = {"answers in each category, without the effect of randomisation", SHARE_NONE, 0, 0},
+     .wording = {"answers in each category, without the effect of randomisation", "count",
+                 SHARE_NONE, 0, 0},
      .family = &family_response,
      .form = FORM_OBJECT,
      .has_key = 1,

@@ -40,30 +40,6 @@ static void append_number(sqlite3_str *json, const char *key, double x) {
 
 /* ---- what a plan means, in one sentence that a person can act on ----------------------------- */
 
-/* The noun for a value, chosen by the end of the kind's name: "average" for 'group_avg'. */
-static const struct {
-  const char *end, *noun;
-} nouns[] = {
-    {"count", "count"},     {"count_distinct", "count"}, {"histogram", "count"},
-    {"sum", "sum"},         {"avg", "average"},          {"var", "variance"},
-    {"median", "median"},   {"quantile", "quantile"},    {"stddev", "standard deviation"},
-    {"sgd", "coefficient"},
-};
-
-static const char *noun_of(const struct request *request) {
-  size_t length = strlen(request->aggregate->kind);
-  for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
-    size_t size = strlen(nouns[i].end);
-    if (length >= size && strcmp(request->aggregate->kind + length - size, nouns[i].end) == 0)
-      return nouns[i].noun;
-  }
-  return "value";
-}
-
-static const char *each_or_the(const struct request *request) {
-  return request->aggregate->form == FORM_NUMBER ? "the" : "each";
-}
-
 /* Appends a positive number, rounded up for readers: to a whole number if it is at least 10,
 ** otherwise to two significant digits. */
 static void append_width(sqlite3_str *text, double x) {
@@ -78,6 +54,10 @@ static void append_width(sqlite3_str *text, double x) {
   }
 }
 
+static const char *each_or_the(const struct request *request) {
+  return request->aggregate->form == FORM_NUMBER ? "the" : "each";
+}
+
 /* Appends what the half-width before it is about. */
 static void append_noun(sqlite3_str *text, const struct request *request) {
   if (request->unit_word) sqlite3_str_appendf(text, " %s", request->unit_word);
@@ -85,7 +65,7 @@ static void append_noun(sqlite3_str *text, const struct request *request) {
   /* The noise of these depends on how the values lie (estimate_half_width()). */
   int is_even = request->aggregate->root || request->aggregate->family->is_tree;
   sqlite3_str_appendf(text, " around %s %s (95%% of the %s%s%s)", each_or_the(request),
-                      noun_of(request), is_drawn ? "draws" : "noise",
+                      request->aggregate->wording.noun, is_drawn ? "draws" : "noise",
                       is_even ? ", if the rows are spread evenly" : "",
                       is_drawn ? "; the figure will have no interval" : "");
 }
@@ -476,8 +456,8 @@ static void append_part(struct plan *plan, double half_width, const char *words)
   sqlite3_str_appendall(plan->text, "\xC2\xB1");
   append_width(plan->text, half_width);
   if (request->unit_word) sqlite3_str_appendf(plan->text, " %s", request->unit_word);
-  sqlite3_str_appendf(plan->text, " around %s %s of %s", each_or_the(request), noun_of(request),
-                      words);
+  sqlite3_str_appendf(plan->text, " around %s %s of %s", each_or_the(request),
+                      request->aggregate->wording.noun, words);
 }
 
 /* Appends what the total of a series gets, and in words also what its noisiest period gets. */

@@ -116,7 +116,7 @@ static const struct option options[] = {
 static const struct statistic_row statistic = {
     .name = "sgd",
     .wording = {"coefficients of a model, as at most one pass over the rows leaves them",
-                SHARE_NONE, 0, 0},
+                "coefficient", SHARE_NONE, 0, 0},
     .family = &family_sgd,
     .form = FORM_ARRAY,
     .x = X_ALWAYS,

@@ -455,8 +455,9 @@ char *figure_component(const struct ledger_release *release, int component) {
 static void append_cut(sqlite3_str *text, const struct figure *figure,
                        const struct ledger_figure *terms) {
   const struct ledger_clipping *clipping = &terms->clipping;
+  if (isnan(clipping->stddev)) return;
   const struct mechanism *mechanism = mechanism_of(figure->release);
-  if (!mechanism || !mechanism->noise || isnan(clipping->stddev)) return;
+  if (!mechanism || !mechanism->noise) return;
   struct clipped_share share = clipped_units(mechanism->noise, clipping);
   int is_about = !isnan(clipping->within) && is_narrow(clipping), least = least_cut(clipping);
   int has_wider = terms->wider && !isnan(clipping->wider_clipped);

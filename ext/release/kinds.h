@@ -59,6 +59,7 @@ enum share {
 /* What the numbers of a statistic are, in words (figure_words.c). */
 struct wording {
   const char *what; /* "%": the units; "#": the quantiles */
+  const char *noun; /* one of the numbers, in plans */
   enum share share;
   const char *place; /* what one release, or one group of it, has many of */
   int draws; /* the mechanism 'exponential' draws a value that has a rank near the right one */

@@ -161,9 +161,9 @@ static struct ledger_clipping series_clipping(struct figures *figures) {
   return clipping;
 }
 
-/* Computes the figures of `count` spans, each a period after the one before. With `totals`, adds the
-** running totals that end with them and the clipped units, and sorts all figures by key, because
-** the ledger reads values in this order. */
+/* Computes the figures of `count` spans, each a period after the one before. With `totals`, adds
+** the running totals that end with them and the clipped units, and sorts all figures by key,
+** because the ledger reads values in this order. */
 static int read_spans(const struct publication *publication, struct span span, int count,
                       int totals, double confidence, const int64_t *values,
                       struct numbers *numbers) {
