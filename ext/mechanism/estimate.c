@@ -289,8 +289,6 @@ int estimate_point(struct reading *reading, const int64_t *values, struct estima
   return used;
 }
 
-/* ---- averages and spreads -------------------------------------------------------------------- */
-
 /* ---- averages -------------------------------------------------------------------------------- */
 
 /* A mean is sum / rows, and is known to lie in [-limit, limit]. The sum has noise of standard

@@ -74,7 +74,7 @@ static inline const struct noise_law *descent_noise_law(const struct descent *de
   return descent->laplace > 0 ? &laplace_noise : &gaussian_noise;
 }
 
-/* The mechanisms that release models (mechanisms.c), in the order in which messages list them, then
+/* The mechanisms that release models (hiding.c), in the order in which messages list them, then
 ** null. sgd_gaussian and sgd_laplace are those in which every row is private. */
 extern const struct mechanism sgd_gaussian, sgd_laplace;
 extern const struct mechanism *const model_mechanisms[];

@@ -207,11 +207,16 @@ static void write_own(const struct tally *tally, const struct ladder *ladder, in
   own[TALLY_RUNGS + 1] = (int128)tally->whole * ladder->steps;
 }
 
-int tally_share(struct partitioned_sums *shared, int64_t household, const struct ladder *ladder,
-                int clipped, double before, double after) {
+int tally_note(struct tally *tally, struct partitioned_sums *shared, int64_t household,
+               const struct ladder *ladder, int clipped, double before, double after) {
   struct tally one = {.whole = 0};
   int128 own[TALLY_OWN];
   int added = 1;
+  if (household == HOUSEHOLD_NONE) {
+    tally_add(tally, ladder, clipped, before, after);
+    tally->households_whole++;
+    return 1;
+  }
   tally_add(&one, ladder, clipped, before, after);
   write_own(&one, ladder, own);
   for (int i = 0; i < TALLY_OWN && added; i++)

@@ -131,7 +131,7 @@ static void add_late(struct totals_of *totals) {
   totals->late_count = 0;
 }
 
-/* Adds a unit to the tally, or to that of its household. Returns 0 when out of memory. */
+/* Adds a unit to the tally. Returns 0 when out of memory. */
 static int note_unit(struct totals_of *totals, struct identity unit, int128 steps, int128 bounded) {
   struct scalar_sum *sum = &totals->sum;
   const struct ladder *ladder = &sum->bounds.ladder;
@@ -141,11 +141,8 @@ static int note_unit(struct totals_of *totals, struct identity unit, int128 step
     after = (double)lattice_magnitude(bounded);
   }
   int64_t household = totals->tallies ? households_find(sum->households, unit) : HOUSEHOLD_NONE;
-  if (household != HOUSEHOLD_NONE)
-    return tally_share(totals->tallies, household, ladder, bounded != steps, before, after);
-  tally_add(&sum->tally, ladder, bounded != steps, before, after);
-  sum->tally.households_whole++;
-  return 1;
+  return tally_note(&sum->tally, totals->tallies, household, ladder, bounded != steps, before,
+                    after);
 }
 
 /* Bounds the total of a unit (U1), and adds it to the sum of its household or of all units. */

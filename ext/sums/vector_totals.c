@@ -205,15 +205,13 @@ static double size_of(const struct vector_sum *vectors, size_t count) {
   return (double)sum;
 }
 
-/* Adds a unit to the tally, or to that of its household. Returns 0 when out of memory. */
+/* Adds a unit to the tally. Returns 0 when out of memory. */
 static int note_unit(struct vector_sum *vectors, int clipped, double before, double after) {
   const struct ladder *ladder = &vectors->shape->ladder;
   if (!ladder->steps) return 1; /* nothing is diagnosed */
-  if (vectors->tallies && vectors->household != HOUSEHOLD_NONE)
-    return tally_share(vectors->tallies, vectors->household, ladder, clipped, before, after);
-  tally_add(&vectors->tally, ladder, clipped, before, after);
-  vectors->tally.households_whole++;
-  return 1;
+  return tally_note(&vectors->tally, vectors->tallies,
+                    vectors->tallies ? vectors->household : HOUSEHOLD_NONE, ladder, clipped, before,
+                    after);
 }
 
 /* The counts that only select private keys do not matter for the tally. */
