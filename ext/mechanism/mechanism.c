@@ -325,11 +325,6 @@ const struct family *mechanism_family(const struct mechanism *mechanism,
   return mechanism->noise && mechanism->noise->in_sum_norm && family->l1 ? family->l1 : family;
 }
 
-int mechanism_admits(const struct mechanism *mechanism, const struct family *family, int shrinks) {
-  unsigned statistics = family->statistic | (family->drawn ? family->drawn->statistic : 0);
-  return mechanism->shrinks == shrinks && (mechanism->statistics & statistics) != 0;
-}
-
 /* ---- mechanisms that add noise to sums ------------------------------------------------------- */
 
 static uint64_t sums_design(const struct mechanism *mechanism, const struct terms *terms,

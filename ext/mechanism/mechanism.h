@@ -225,8 +225,6 @@ extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanis
 const struct family *mechanism_family(const struct mechanism *mechanism,
                                       const struct family *family);
 
-int mechanism_admits(const struct mechanism *mechanism, const struct family *family, int shrinks);
-
 /* ---- families -------------------------------------------------------------------------------- */
 
 /* The families of sums (sums/layout.h). A kind of release belongs to one family. The comments say

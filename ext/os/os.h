@@ -8,8 +8,8 @@
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Threads, locks between threads, and a clock that does not jump when somebody changes
-** the system time. */
+/* Threads, locks between threads, and a clock that does not jump when somebody changes the system
+** time. */
 
 #if defined(_WIN32)
 

@@ -283,9 +283,15 @@ int kind_counts_rows(const struct aggregate *aggregate) {
 
 /* ---- mechanisms ------------------------------------------------------------------------------ */
 
+int kind_admits(const struct aggregate *aggregate, const struct mechanism *mechanism) {
+  const struct family *family = aggregate->family;
+  unsigned suits = family->statistic | (family->drawn ? family->drawn->statistic : 0);
+  return mechanism->shrinks == aggregate->is_ou && (mechanism->statistics & suits) != 0;
+}
+
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name) {
   for (int i = 0; mechanisms[i]; i++) {
-    if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou) &&
+    if (kind_admits(aggregate, mechanisms[i]) &&
         (!name || strcmp(mechanisms[i]->name, name) == 0))
       return mechanisms[i];
   }
@@ -300,7 +306,7 @@ const struct mechanism *mechanism_of(const struct ledger_release *release) {
 int unknown_mechanism(const struct aggregate *aggregate, const char *name, struct error *error) {
   struct known_names known = {.asked = name};
   for (int i = 0; mechanisms[i]; i++)
-    if (mechanism_admits(mechanisms[i], aggregate->family, aggregate->is_ou))
+    if (kind_admits(aggregate, mechanisms[i]))
       known_names_add(&known, mechanisms[i]->name);
   return known_names_fail(&known, error, "unknown mechanism%s (%sthis kind has: %s)");
 }

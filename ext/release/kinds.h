@@ -135,6 +135,9 @@ const struct aggregate *aggregate_find(const char *kind);
 ** Returns null if the aggregate has no such mechanism. */
 const struct mechanism *mechanism_find(const struct aggregate *aggregate, const char *name);
 
+/* Returns whether the mechanism can release a kind. */
+int kind_admits(const struct aggregate *aggregate, const struct mechanism *mechanism);
+
 /* Returns the mechanism of a stored release, or null if this version does not know one of them. */
 const struct mechanism *mechanism_of(const struct ledger_release *release);
 

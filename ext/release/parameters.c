@@ -480,7 +480,7 @@ static const struct mechanism *curve_mechanism(const struct aggregate *aggregate
   for (int i = 0; (mechanism = mechanism_at(i)) != 0; i++) {
     const struct noise_law *noise = mechanism->noise;
     if (noise && !noise->has_rate &&
-        mechanism_admits(mechanism, aggregate->family, aggregate->is_ou))
+        kind_admits(aggregate, mechanism))
       return mechanism;
   }
   return 0;
@@ -542,7 +542,7 @@ static int gets_draw(const struct request *request, const struct publication *pu
 static const struct mechanism *epsilon_mechanism(const struct aggregate *aggregate) {
   const struct mechanism *mechanism;
   for (int i = 0; (mechanism = mechanism_at(i)) != 0; i++)
-    if (mechanism->for_epsilons && mechanism_admits(mechanism, aggregate->family, aggregate->is_ou))
+    if (mechanism->for_epsilons && kind_admits(aggregate, mechanism))
       return mechanism;
   return 0;
 }

@@ -147,9 +147,9 @@ void tally_add(struct tally *tally, const struct ladder *ladder, int clipped, do
 /* Adds the units of another tally. */
 void tally_join(struct tally *tally, const struct tally *others);
 
-/* tally_note() adds a unit to the sums of its household in `shared`, records of one value, or to the
-** tally if it is a household of its own (HOUSEHOLD_NONE). tally_bound() then bounds the sums of all
-** households, and counts these. Both return 0 if memory has run out. */
+/* tally_note() adds a unit to the sums of its household in `shared`, records of one value, or to
+** the tally if it is a household of its own (HOUSEHOLD_NONE). tally_bound() then bounds the sums
+** of all households, and counts these. Both return 0 if memory has run out. */
 int tally_note(struct tally *tally, struct partitioned_sums *shared, int64_t household,
                const struct ladder *ladder, int clipped, double before, double after);
 int tally_bound(struct tally *tally, struct partitioned_sums *shared, const struct ladder *ladder);
