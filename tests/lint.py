@@ -35,7 +35,6 @@ KNOWN = {
     ("ext/ledger/policy.c", "clang-analyzer-core.NullDereference"): (3, "`going` is 0 without a declaration"),
     ("ext/ledger/connection.c", "clang-analyzer-valist.Uninitialized"): (3, "va_list as a parameter (LLVM 40656)"),
     ("ext/ledger/store.c", "clang-analyzer-core.NullDereference"): (2, "make_room() fails or makes room"),
-    ("ext/ledger/tier.c", "duplicateAssignExpression"): (1, "both ends start at the tier's epsilon"),
     ("ext/ledger/verify.c", "clang-analyzer-core.NullDereference"): (2, "`going` is 0 without recounts"),
     ("ext/math/mixing.c", "cert-flp30-c"): (1, "a double that counts whole steps"),
     ("ext/math/mixing.c", "clang-analyzer-core.DivideZero"): (1, "no pair where there are no rows"),

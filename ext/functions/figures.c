@@ -369,8 +369,10 @@ static int add_spans(struct row_list *rows, const struct spans *spans) {
                                              NUMBERS_CONFIDENCE, spans->values, &numbers);
   for (int i = 0; i < numbers.count && going && ledger_goes_on(ledger); i++) {
     struct ledger_value value = numbers_value(&numbers, &numbers.estimates[i]);
-    char *display;
-    going = ledger_display(ledger, &publication->definition.release, &value, &display) &&
+    char *display = 0; /* null: the value is not a number */
+    if (isfinite(value.value))
+      display = figure_display(&publication->definition.release, &value, 0);
+    going = (display || !isfinite(value.value) || error_set_memory(ledger_error(ledger))) &&
             value_row(rows, value.key, -1, &value, display);
     sqlite3_free(display);
   }

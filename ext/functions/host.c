@@ -1,12 +1,14 @@
-/* host.c: the host (functions.h), the functions that need it, and what the members of a guarded
-** connection may call.
-** Tests: tests/functions/test_errors.py, tests/functions/test_aggregate_form.py */
+/* host.c: the host (functions.h), the functions that need it, what the members of a guarded
+** connection may call, and the SQL functions that say in words what the ledger's tables hold.
+** Tests: tests/ledger/test_display.py, tests/functions/test_errors.py,
+** tests/functions/test_aggregate_form.py */
 #include "functions/internal.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/sql_text.h"
 #include "ledger/ledger.h"
 #include "os/os.h"
@@ -14,6 +16,115 @@
 #include "release/release.h"
 
 SQLITE_EXTENSION_INIT3
+
+/* ---- the words of the ledger's tables -------------------------------------------------------- */
+
+#define RELEASE_ARGUMENTS 14 /* the arguments WORDS_RELEASE (ledger/ledger.h) */
+
+static double number_or_nan(sqlite3_value *value) {
+  return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
+}
+
+/* Sets *text to the text of an argument, or null. Returns 0 when out of memory. */
+static int text_of(sqlite3_value *value, const char **text) {
+  *text = (const char *)sqlite3_value_text(value);
+  return *text || sqlite3_value_type(value) == SQLITE_NULL;
+}
+
+/* Reads the arguments WORDS_RELEASE. Returns 0 when out of memory. */
+static int release_of(sqlite3_value **argv, struct ledger_release *release) {
+  char **texts[] = {&release->kind, &release->mechanism, &release->quantiles, &release->ways,
+                    &release->periods};
+  double *numbers[] = {&release->clip,   &release->lo,    &release->hi,    &release->grid,
+                       &release->centre, &release->theta, &release->radius};
+  *release = (struct ledger_release){.size = sqlite3_value_int(argv[12]),
+                                     .max_groups = sqlite3_value_int(argv[13])};
+  for (int i = 0; i < 5; i++) {
+    const char *text;
+    if (!text_of(argv[i], &text)) return 0;
+    *texts[i] = (char *)text;
+  }
+  for (int i = 0; i < 7; i++) *numbers[i] = number_or_nan(argv[5 + i]);
+  return 1;
+}
+
+/* A null pointer means: out of memory. */
+static void result_made(sqlite3_context *context, char *text) {
+  if (text) {
+    sqlite3_result_text(context, text, -1, sqlite3_free);
+  } else {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
+static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger_release release;
+  struct ledger_value value = {.value = number_or_nan(argv[RELEASE_ARGUMENTS + 3]),
+                               .low = number_or_nan(argv[RELEASE_ARGUMENTS + 4]),
+                               .high = number_or_nan(argv[RELEASE_ARGUMENTS + 5])};
+  int is_mixed = sqlite3_value_int(argv[RELEASE_ARGUMENTS]);
+  int read = release_of(argv, &release) && text_of(argv[RELEASE_ARGUMENTS + 1], &value.key);
+  if (!read) {
+    result_made(context, 0);
+  } else if (sqlite3_value_type(argv[RELEASE_ARGUMENTS + 2]) == SQLITE_NULL) {
+    result_made(context, figure_drawn(&release, &value));
+  } else if (isfinite(value.value)) { /* otherwise the result is NULL */
+    result_made(context, figure_display(&release, &value, is_mixed));
+  }
+}
+
+static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger_release release;
+  int read = release_of(argv, &release);
+  argv += RELEASE_ARGUMENTS;
+  struct figure_facts facts = {
+      0,
+      sqlite3_value_int(argv[1]),
+      number_or_nan(argv[2]),
+      {number_or_nan(argv[3]), number_or_nan(argv[4]), number_or_nan(argv[5]),
+       number_or_nan(argv[6]), number_or_nan(argv[7]), number_or_nan(argv[8]),
+       number_or_nan(argv[9]), number_or_nan(argv[10]), number_or_nan(argv[11])},
+      0,
+      number_or_nan(argv[13])};
+  read = read && text_of(argv[0], &facts.unit) && text_of(argv[12], &facts.wider);
+  result_made(context, read ? figure_words(&release, &facts) : 0);
+}
+
+static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  struct ledger_release release;
+  int at = sqlite3_value_int(argv[RELEASE_ARGUMENTS]);
+  result_made(context, release_of(argv, &release) ? figure_component(&release, at) : 0);
+}
+
+static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
+  (void)argc;
+  if (sqlite3_value_type(*argv) == SQLITE_FLOAT) {
+    sqlite3_result_text(context, NUMBER_TEXT(sqlite3_value_double(*argv)), -1, SQLITE_TRANSIENT);
+  } else if (sqlite3_value_type(*argv) == SQLITE_NULL) {
+    sqlite3_result_text(context, "null", -1, SQLITE_STATIC);
+  } else {
+    sqlite3_result_value(context, *argv);
+  }
+}
+
+static int add_words(sqlite3 *db) {
+  static const struct {
+    const char *name;
+    int arguments;
+    void (*run)(sqlite3_context *context, int argc, sqlite3_value **argv);
+  } functions[] = {{"display", RELEASE_ARGUMENTS + 6, display},
+                   {"figure", RELEASE_ARGUMENTS + 14, figure},
+                   {"component", RELEASE_ARGUMENTS + 1, component},
+                   {"exact", 1, exact}};
+  int rc = SQLITE_OK;
+  for (int i = 0; i < 4 && rc == SQLITE_OK; i++)
+    rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, SQLITE_UTF8, 0,
+                                    functions[i].run, 0, 0, 0);
+  return rc;
+}
 
 /* ---- the host -------------------------------------------------------------------------------- */
 
@@ -32,8 +143,6 @@ int host_is_complete(sqlite3 *db) {
 }
 
 struct host *host_new(sqlite3 *db, int (*register_tables)(sqlite3 *db, struct host *host)) {
-  static const struct ledger_kinds kinds = {kind_display, figure_words, figure_component,
-                                            figure_append_move};
   struct host *host = sqlite3_malloc(sizeof *host);
   if (!host) return 0;
   *host = (struct host){.references = 1,
@@ -41,7 +150,7 @@ struct host *host_new(sqlite3 *db, int (*register_tables)(sqlite3 *db, struct ho
                         .pure = {.db = db},
                         .register_tables = register_tables};
   host->session.error.caller = db;
-  host->session.ledger = ledger_new(db, &kinds, &host->session.error);
+  host->session.ledger = ledger_new(db, add_words, &host->session.error);
   if (!host->session.ledger) {
     sqlite3_free(host);
     return 0;

@@ -13,96 +13,61 @@ SQLITE_EXTENSION_INIT3
 
 /* ---- exposure -------------------------------------------------------------------------------- */
 
-/* The innermost publication of one release at the chosen tiers. */
-struct sight {
-  int64_t release_id;
-  int tier; /* index of the tier; 0 is the innermost tier */
-  char *release;
-  /* `delta` is the sum over all publications of the release at the chosen tiers, because each
-  ** publication selects keys anew. */
-  double rate, delta;
-  struct curve curve;
-};
-
-/* The sum of all sights. */
+/* What a person has seen: of each release the innermost publication at the chosen tiers. */
 struct exposure {
   struct total rate;
-  double slack; /* sum, over all releases, of the slack that the innermost chosen tier has paid */
+  double slack; /* sum of the slacks that the tiers of these publications have paid */
   double delta;
   struct curve curve;
-  sqlite3_str *json; /* the list of sights */
+  sqlite3_str *json; /* the list of these publications */
   double factor;     /* how many units a wider unit may count; 0: there is none */
 };
 
-static void exposure_add(struct ledger *ledger, struct exposure *exposure,
-                         const struct ledger_tier *tiers, struct sight *sight) {
-  if (sight->release) {
-    sqlite3_str_appendf(exposure->json,
-                        "%s{\"release\":", sqlite3_str_length(exposure->json) ? "," : "");
-    json_append_string(exposure->json, sight->release);
-    sqlite3_str_appendall(exposure->json, ",\"tier\":");
-    json_append_string(exposure->json, tiers[sight->tier].name);
-    sqlite3_str_appendf(exposure->json, ",\"rate\":%s}", NUMBER_TEXT(sight->rate));
-    exposure->rate = total_add(exposure->rate, sight->rate);
-    double slack = paid_for(ledger, sight->release_id, tiers[sight->tier].name).slack;
-    if (slack > 0) exposure->slack = nextafter(exposure->slack + slack, INFINITY);
-    if (sight->delta > 0) exposure->delta = nextafter(exposure->delta + sight->delta, INFINITY);
-    curve_add(&exposure->curve, &sight->curve);
-  }
-  sqlite3_free(sight->release);
-  sight->release = 0;
-  sight->release_id = 0;
+/* The innermost publication of each release at the tiers in the JSON array ?1, and the sum of the
+** deltas of all its publications there, because each of them selects keys anew. */
+#define SEEN_SQL(condition)                                                                        \
+  "SELECT release_id, p.release, p.tier, p.rate, p.curve, sum(p.delta), max(t.rate)"               \
+  " FROM dp_publication p JOIN dp_tier t ON t.name = p.tier WHERE p.tier IN"                       \
+  " (SELECT value FROM json_each(?1))" condition " GROUP BY release_id ORDER BY release_id"
+
+static void exposure_add(struct ledger *ledger, struct exposure *exposure, sqlite3_stmt *row) {
+  const char *tier = column_text(ledger, row, 2);
+  double rate = sqlite3_column_double(row, 3), delta = sqlite3_column_double(row, 5);
+  struct curve curve = curve_column(ledger, row, 4);
+  sqlite3_str *json = exposure->json;
+  sqlite3_str_appendall(json, sqlite3_str_length(json) ? ",{\"release\":" : "{\"release\":");
+  json_append_string(json, column_text(ledger, row, 1));
+  sqlite3_str_appendall(json, ",\"tier\":");
+  json_append_string(json, tier);
+  sqlite3_str_appendf(json, ",\"rate\":%s}", NUMBER_TEXT(rate));
+  double slack = paid_for(ledger, sqlite3_column_int64(row, 0), tier).slack;
+  exposure->rate = total_add(exposure->rate, rate);
+  if (slack > 0) exposure->slack = nextafter(exposure->slack + slack, INFINITY);
+  if (delta > 0) exposure->delta = nextafter(exposure->delta + delta, INFINITY);
+  curve_add(&exposure->curve, &curve);
 }
 
-/* Returns the index of the chosen tier with this name, or -1. */
-static int chosen_index(const struct ledger_tier *tiers, const int *chosen, int count,
-                        const char *name) {
-  for (int i = 0; name && i < count; i++) {
-    if (strcmp(tiers[chosen[i]].name, name) == 0) return chosen[i];
-  }
-  return -1;
-}
-
-static sqlite3_stmt *list_publications(struct ledger *ledger, const char *name) {
-  struct ledger_release release;
-  if (!name)
-    return statement_bind(ledger,
-                          "SELECT release_id, release, tier, rate, curve, delta"
-                          " FROM dp_publication ORDER BY release_id",
-                          "");
-  if (!ledger_release_find(ledger, name, &release)) {
+static void collect(struct ledger *ledger, const struct ledger_tier *tiers, const int *chosen,
+                    int count, const char *name, struct exposure *exposure) {
+  struct ledger_release release = {0};
+  if (name && !ledger_release_find(ledger, name, &release)) {
     ledger_release_unknown(ledger, name);
-    return 0;
+    return;
   }
-  int64_t id = release.id;
+  sqlite3_str *names = sqlite3_str_new(0);
+  for (int i = 0; i < count; i++) {
+    sqlite3_str_appendall(names, i ? "," : "[");
+    json_append_string(names, tiers[chosen[i]].name);
+  }
+  sqlite3_str_appendall(names, "]");
+  char *list = sqlite3_str_finish(names);
+  if (!list) ledger_fail(ledger, "out of memory");
+  sqlite3_stmt *row =
+      name ? statement_bind(ledger, SEEN_SQL(" AND release_id = ?2"), "si", list, release.id)
+           : statement_bind(ledger, SEEN_SQL(""), "s", list);
+  while (statement_row(ledger, row)) exposure_add(ledger, exposure, row);
+  sqlite3_free(list);
   ledger_release_clear(&release);
-  return statement_bind(ledger,
-                        "SELECT release_id, release, tier, rate, curve, delta"
-                        " FROM dp_publication WHERE release_id = ?",
-                        "i", id);
-}
-
-static void collect_sights(struct ledger *ledger, const struct ledger_tier *tiers,
-                           const int *chosen, int count, const char *release,
-                           struct exposure *exposure) {
-  struct sight sight = {0};
-  sqlite3_stmt *row = list_publications(ledger, release);
-  while (statement_row(ledger, row)) {
-    int tier = chosen_index(tiers, chosen, count, (const char *)sqlite3_column_text(row, 2));
-    int64_t release_id = sqlite3_column_int64(row, 0);
-    if (tier < 0) continue;
-    if (release_id != sight.release_id) {
-      exposure_add(ledger, exposure, tiers, &sight);
-      sight = (struct sight){release_id, tier, column_copy(ledger, row, 1), 0, 0, {0, {0}}};
-    }
-    if (tier <= sight.tier) {
-      sight.tier = tier;
-      sight.rate = sqlite3_column_double(row, 3);
-      sight.curve = curve_column(ledger, row, 4);
-    }
-    sight.delta += sqlite3_column_double(row, 5);
-  }
-  exposure_add(ledger, exposure, tiers, &sight);
 }
 
 /* The tier with the parts of its delta that are not available for noise. */
@@ -168,12 +133,12 @@ char *ledger_exposure(struct ledger *ledger, const struct ledger_tier *tiers, co
   struct exposure exposure = {{0, 0}, 0, 0, {0, {0}}, sqlite3_str_new(0), 0};
   exposure.factor = ledger_wider_factor(ledger);
   sqlite3_str *json = sqlite3_str_new(0);
-  collect_sights(ledger, tiers, chosen, count, release, &exposure);
+  collect(ledger, tiers, chosen, count, release, &exposure);
   if (sqlite3_str_errcode(exposure.json)) ledger_fail(ledger, "out of memory");
-  char *sights = sqlite3_str_finish(exposure.json); /* null if there are none */
+  char *seen = sqlite3_str_finish(exposure.json); /* null if there are none */
   append_exposure(ledger, json, tiers, chosen, count, release != 0, &exposure);
-  sqlite3_str_appendf(json, ",\"releases\":[%s]}", sights ? sights : "");
-  sqlite3_free(sights);
+  sqlite3_str_appendf(json, ",\"releases\":[%s]}", seen ? seen : "");
+  sqlite3_free(seen);
   char *result = sqlite3_str_finish(json);
   if (!result) ledger_fail(ledger, "out of memory");
   if (!error_is_set(ledger->error)) return result;

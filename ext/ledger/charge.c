@@ -374,41 +374,26 @@ int ledger_charge(struct ledger *ledger, const struct ledger_release *release,
 
 /* ---- what a new tier inherits ---------------------------------------------------------------- */
 
-/* The charges of the nearest outer tier for one release in one period of the new tier. */
-struct inherited {
-  int64_t release_id, last; /* `last` is the id of the last of these charges */
-  char *release, *at, *period;
-};
-
 /* The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
-** charges count, with the time and id of the last charge in this period. */
+** charges count, with the time and id of the last charge in this period; and whether the row is the
+** first one of its period. */
 /* clang-format off */
 static const char select_inherited[] =
-  "SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
+  "SELECT *, start IS NOT lag(start) OVER (ORDER BY start, release_id) FROM"
+  " (SELECT release_id, release, max(id), at, start FROM (SELECT release_id, release, id, at,"
   " " PERIOD_START(TIER_PERIOD, COUNTED_AT) " AS start"
   " FROM dp_charge c JOIN dp_tier o ON o.name = c.tier WHERE c.tier = ?2)"
-  " GROUP BY start, release_id ORDER BY start, release_id";
+  " GROUP BY start, release_id) ORDER BY start, release_id";
 /* clang-format on */
-
-static int inherited_read(struct ledger *ledger, const char *tier, const char *outer,
-                          struct inherited **list, int *count) {
-  sqlite3_stmt *row = statement_bind(ledger, select_inherited, "ss", tier, outer);
-  while (statement_row(ledger, row)) {
-    if (!ledger_make_room(ledger, list, *count, sizeof **list)) return 0;
-    (*list)[(*count)++] = (struct inherited){
-        sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 2), column_copy(ledger, row, 1),
-        column_copy(ledger, row, 3), column_copy(ledger, row, 4)};
-  }
-  return !error_is_set(ledger->error);
-}
 
 /* Charges the new tier for one release in one period: what the outer tier had paid by the end of
 ** this period, minus what the new tier has paid already. */
 static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const char *outer,
-                   const struct inherited *inherited) {
+                   sqlite3_stmt *row) {
   struct bill bill;
-  struct payment paid = paid_for(ledger, inherited->release_id, tier->name);
-  struct payment cost = paid_until(ledger, inherited->release_id, outer, inherited->last);
+  int64_t release_id = sqlite3_column_int64(row, 0);
+  struct payment paid = paid_for(ledger, release_id, tier->name);
+  struct payment cost = paid_until(ledger, release_id, outer, sqlite3_column_int64(row, 2));
   if (cost.curve.any) /* the two tiers have different filter orders, so use an upper bound */
     cost.curve.values[AT_FILTER] = renyi_curve_at(cost.curve.values, tier->filter_order);
   bill.payment = (struct payment){{total_missing(paid.rate, total_up(cost.rate)), 0},
@@ -416,7 +401,8 @@ static int inherit(struct ledger *ledger, const struct ledger_tier *tier, const 
                                   fmax(0, cost.delta - paid.delta),
                                   curve_missing(&cost.curve, &paid.curve)};
   return budget_read(ledger, tier->name, &bill.budget) && bill_admit(ledger, tier, &bill, 1) &&
-         bill_pay(ledger, tier, inherited->release_id, inherited->release, inherited->at, &bill);
+         bill_pay(ledger, tier, release_id, column_borrow(ledger, row, 1),
+                  column_borrow(ledger, row, 3), &bill);
 }
 
 /* A model to which dp_diffuse() added noise is charged as a rate, but its cost is proved for RDP
@@ -440,26 +426,15 @@ static int may_inherit(struct ledger *ledger, const struct ledger_tier *tier, co
 }
 
 int charge_inherited(struct ledger *ledger, const struct ledger_tier *tier, const char *outer) {
-  struct inherited *list = 0;
-  const char *period = "";
-  int count = 0;
   if (!may_inherit(ledger, tier, outer)) return 0;
-  inherited_read(ledger, tier->name, outer, &list, &count);
-  /* The list is sorted by period. */
-  for (int i = 0; i < count && !error_is_set(ledger->error); i++) {
-    if (tier->period && !list[i].period) {
-      ledger_fail_damaged(ledger, "dp_charge.at");
-    } else if (tier->period && strcmp(list[i].period, period) != 0) {
-      period_enter(ledger, tier->name, period = list[i].period);
-    }
-    if (!error_is_set(ledger->error)) inherit(ledger, tier, outer, &list[i]);
+  /* The new charges are of the new tier, so they do not change these rows. */
+  sqlite3_stmt *row = statement_bind(ledger, select_inherited, "ss", tier->name, outer);
+  while (statement_row(ledger, row)) {
+    const char *start = column_borrow(ledger, row, 4);
+    if (tier->period && !start) return ledger_fail_damaged(ledger, "dp_charge.at");
+    if (tier->period && sqlite3_column_int(row, 5)) period_enter(ledger, tier->name, start);
+    inherit(ledger, tier, outer, row);
   }
-  for (int i = 0; i < count; i++) {
-    sqlite3_free(list[i].release);
-    sqlite3_free(list[i].at);
-    sqlite3_free(list[i].period);
-  }
-  sqlite3_free(list);
   return !error_is_set(ledger->error);
 }
 

@@ -39,12 +39,12 @@ static void stop_asking(void *ledger) {
   ledger_caller_end(ledger);
 }
 
-struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error) {
+struct ledger *ledger_new(sqlite3 *host, register_words *words, struct error *error) {
   struct ledger *ledger = sqlite3_malloc(sizeof *ledger);
   if (!ledger) return 0;
   memset(ledger, 0, sizeof *ledger);
   ledger->caller = ledger->host = host;
-  ledger->kinds = kinds;
+  ledger->words = words;
   ledger->error = error;
   ledger->json = (struct json){0, error, go_on, stop_asking, ledger};
   ledger->lock = LOCK_FILE_NONE;
@@ -178,16 +178,19 @@ const char *ledger_audience(const struct ledger *ledger) {
   return ledger->audience;
 }
 
+/* Puts a copy of a text, or null, in place of a member's text. */
+static int keep_text(struct ledger *ledger, char **member, const char *text) {
+  sqlite3_free(*member);
+  *member = text ? sqlite3_mprintf("%s", text) : 0;
+  return *member || !text || ledger_fail(ledger, "out of memory");
+}
+
 int ledger_guest(struct ledger *ledger, const char *tier) {
-  sqlite3_free(ledger->audience);
-  ledger->audience = tier ? sqlite3_mprintf("%s", tier) : 0;
-  return ledger->audience || !tier || ledger_fail(ledger, "out of memory");
+  return keep_text(ledger, &ledger->audience, tier);
 }
 
 int ledger_use_grant(struct ledger *ledger, const char *grant) {
-  sqlite3_free(ledger->grant);
-  ledger->grant = grant ? sqlite3_mprintf("%s", grant) : 0;
-  return ledger->grant || !grant || ledger_fail(ledger, "out of memory");
+  return keep_text(ledger, &ledger->grant, grant);
 }
 
 /* ---- waiting, and interrupts of the host ----------------------------------------------------- */

@@ -237,17 +237,12 @@ int reserves_inherit(struct ledger *ledger, const struct ledger_tier *tier,
   struct ledger_tier room;
   struct budget budget;
   int any = 0;
-  for (;;) { /* one grant in each round, because the statement that inserts would change the list */
-    sqlite3_stmt *row = statement_bind(
-        ledger,
-        "SELECT " RESERVE_COLUMNS " FROM dp_reserve r WHERE NOT EXISTS (SELECT 1 FROM"
-        " dp_reserve n WHERE n.grant_name = r.grant_name AND n.tier = ?1) AND tier = ?2 LIMIT 1",
-        "ss", tier->name, outer->name);
-    if (!statement_row(ledger, row)) break;
+  /* The new rows are of the new tier, so they do not change these rows. */
+  sqlite3_stmt *row = statement_bind(ledger, select_reserves, "s", outer->name);
+  for (; statement_row(ledger, row); any = 1) {
     struct reserve stored = reserve_of(ledger, row);
     struct held left = held_by(outer, &stored), own = reserve_carried(&left, outer, tier);
     reserve_insert(ledger, stored.grant_name, tier, &own);
-    any = 1;
   }
   if (!any || error_is_set(ledger->error)) return !error_is_set(ledger->error);
   return reserves_room(ledger, tier, 0, &room) && budget_read(ledger, tier->name, &budget) &&

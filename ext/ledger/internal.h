@@ -37,7 +37,7 @@ struct ledger {
   sqlite3 *db;         /* the private connection, or null */
   struct error *error; /* receives all errors; owned by the caller */
   struct json json;
-  const struct ledger_kinds *kinds;
+  register_words *words;
   char *path;              /* path of the ledger file, or MEMORY_PATH */
   char *id;                /* dp_ledger.id of the open ledger */
   struct process process;  /* the process that opened db (L6) */
@@ -425,9 +425,6 @@ int releases_verify(struct ledger *ledger);
 
 /* Reads key, component, value, stddev, low and high from the first columns of a row. */
 struct ledger_value value_read(sqlite3_stmt *row);
-
-/* Registers display(), figure(), component() and exact() on a private connection. */
-int views_register(struct ledger *ledger, sqlite3 *db);
 
 /* Returns a copy of a certificate with what the audience of a tier may know, or null on error. */
 char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier);

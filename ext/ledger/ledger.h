@@ -200,16 +200,6 @@ struct ledger_path {
 
 /* ---- the handle (connection.c, open.c) ------------------------------------------------------- */
 
-/* No number is shown outside [least, most], and no digit below the width of a leaf, if any. */
-struct kind_display {
-  double least, most;
-  int has_leaves;
-};
-
-/* Returns how the numbers of a release are shown. `lo`, `hi` and `clip` are NaN for kinds without
-** them. */
-typedef struct kind_display describe_display(const char *kind, double lo, double hi, double clip);
-
 /* The results of the option diagnose: the noisy numbers of units that were clipped and that were
 ** not, and the share of the total that was cut off. All are NaN without the option. */
 struct ledger_clipping {
@@ -226,35 +216,25 @@ struct ledger_clipping {
   ((struct ledger_clipping){(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN,       \
                             (double)NAN, (double)NAN, (double)NAN, (double)NAN})
 
-/* What the words about the numbers of a publication depend on beside their release. */
-struct ledger_figure {
-  const char *unit; /* null: the ledger protects rows */
-  int is_mixed;     /* a public kernel has changed the numbers (dp_mix) */
-  double threshold; /* the noisy count that a private key needs; NaN: none */
-  struct ledger_clipping clipping;
-  const char *wider; /* the wider unit, which counts as at most `factor` units; null: none */
-  double factor;
-};
+/* Registers four SQL functions on a private connection of the ledger, which itself knows no kinds,
+** and returns SQLite's result. R stands for the arguments WORDS_RELEASE, columns of a release `r`:
+**   display(R, is_mixed, key, stddev, value, low, high)
+**                         the column `display` of dp_value; is_mixed: a public kernel has changed
+**                         the number (dp_mix)
+**   figure(R, unit, is_mixed, threshold, clipped, unclipped, unit_stddev, cut, cut_low, cut_high,
+**          cut_within, wider_clipped, wider_unclipped, wider, factor)
+**                         what the numbers of a publication are, in words; unit: NULL if the ledger
+**                         protects rows; wider: the wider unit, which counts as at most `factor`
+**                         units, or NULL
+**   component(R, component)
+**                         what a component means: '20 to 40', 'upper end'; '' for a single number
+**   exact(x)              the JSON text of a number with all its digits */
+#define WORDS_RELEASE                                                                              \
+  "r.kind, r.mechanism, r.quantiles, r.ways, r.periods, r.clip, r.lo, r.hi, r.grid, r.centre,"     \
+  " r.theta, r.radius, r.size, r.max_groups"
+typedef int register_words(sqlite3 *db);
 
-/* Returns what the numbers of a release are, in words (release/release.h). */
-typedef char *describe_figure(const struct ledger_release *release,
-                              const struct ledger_figure *figure);
-
-/* Returns what a component means: "20 to 40", "upper end"; "" for a single number. */
-typedef char *describe_component(const struct ledger_release *release, int component);
-
-/* Appends how a public bound moves the numbers of a release: ", shrunk towards 0"; or nothing. */
-typedef void describe_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed);
-
-/* The caller provides these functions, because the ledger itself knows no kinds. */
-struct ledger_kinds {
-  describe_display *displayed;
-  describe_figure *figure;
-  describe_component *component;
-  describe_move *move;
-};
-
-struct ledger *ledger_new(sqlite3 *host, const struct ledger_kinds *kinds, struct error *error);
+struct ledger *ledger_new(sqlite3 *host, register_words *words, struct error *error);
 void ledger_free(struct ledger *ledger);
 
 /* Opens the ledger of the host's main database, or checks that the open ledger is still the right
@@ -555,10 +535,6 @@ struct ledger_value {
   double value, stddev, low, high;
 };
 
-/* Sets *display to the column `display` of a value with noise that is not stored (null: the value
-** is not a number). Needs no transaction. */
-int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
-                   const struct ledger_value *value, char **display);
 int ledger_value_insert(struct ledger *ledger, const struct ledger_release *release,
                         const char *tier, const struct ledger_value *value);
 

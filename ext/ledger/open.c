@@ -225,15 +225,11 @@ static int host_pragma(struct ledger *ledger, const char *sql, const char *what)
   return value;
 }
 
-/* How the host's commits reach the disk. */
-struct durability {
-  int synchronous, fullfsync;
-};
-
-static int set_durability(struct ledger *ledger, struct durability durability, const char *what) {
+/* Sets how the host's commits reach the disk. */
+static int set_durability(struct ledger *ledger, int synchronous, int fullfsync, const char *what) {
   char sql[80];
   sqlite3_snprintf(sizeof sql, sql, "PRAGMA main.synchronous = %d; PRAGMA fullfsync = %d",
-                   durability.synchronous, durability.fullfsync);
+                   synchronous, fullfsync);
   return host_run(ledger, sql, what);
 }
 
@@ -265,14 +261,13 @@ static void commit_marker(struct ledger *ledger, const char *id, const char *pat
 ** budget. A WAL database with synchronous = NORMAL, for example, does not sync its commits. */
 static int marker_write(struct ledger *ledger, const char *id, const char *path) {
   static const char what[] = "leave the marker dp_ledger_id in the database";
-  static const struct durability durable = {3, 1}; /* EXTRA, and the disk's own cache on macOS */
-  struct durability before;
-  before.synchronous = host_pragma(ledger, "PRAGMA main.synchronous", what);
-  before.fullfsync = host_pragma(ledger, "PRAGMA fullfsync", what);
+  int synchronous = host_pragma(ledger, "PRAGMA main.synchronous", what);
+  int fullfsync = host_pragma(ledger, "PRAGMA fullfsync", what);
   if (error_is_set(ledger->error)) return 0;
-  if (set_durability(ledger, durable, what)) commit_marker(ledger, id, path, what);
+  /* EXTRA, and the disk's own cache on macOS */
+  if (set_durability(ledger, 3, 1, what)) commit_marker(ledger, id, path, what);
   struct error error = error_take(ledger->error);
-  set_durability(ledger, before, what);
+  set_durability(ledger, synchronous, fullfsync, what);
   error_restore(ledger->error, error);
   return !error_is_set(ledger->error);
 }
@@ -317,31 +312,6 @@ const char *ledger_database(const struct ledger *ledger) {
 
 /* ---- the attached databases ------------------------------------------------------------------ */
 
-typedef void see_database(struct ledger *ledger, const char *schema, const char *file);
-
-static int each_database(struct ledger *ledger, see_database *see) {
-  static const char what[] = "list the attached databases";
-  sqlite3_stmt *list = 0;
-  int seen_main = 0;
-  if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
-    return fail_host(ledger, what);
-  while (!error_is_set(ledger->error) && sqlite3_step(list) == SQLITE_ROW) {
-    const char *schema = (const char *)sqlite3_column_text(list, 1);
-    const char *file = (const char *)sqlite3_column_text(list, 2);
-    if (!schema) {
-      ledger_fail(ledger, "out of memory");
-    } else if (strcmp(schema, "main") == 0) {
-      seen_main = 1;
-    } else if (strcmp(schema, "temp") != 0) {
-      see(ledger, schema, file);
-    }
-  }
-  int rc = sqlite3_finalize(list);
-  if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
-  return (seen_main && !error_is_set(ledger->error)) ||
-         ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
-}
-
 /* An attached database may not belong to a ledger that is not the open ledger (L3). */
 static void check_attached(struct ledger *ledger, const char *schema, const char *file) {
   struct marker marker;
@@ -360,6 +330,32 @@ static void check_attached(struct ledger *ledger, const char *schema, const char
   marker_clear(&marker);
 }
 
+/* Goes through the attached databases: checks to which ledger they belong, or (`writing`) whether
+** the host can write them. */
+static int check_databases(struct ledger *ledger, int writing) {
+  static const char what[] = "list the attached databases";
+  sqlite3_stmt *list = 0;
+  int seen_main = 0;
+  if (sqlite3_prepare_v2(ledger->host, "PRAGMA database_list", -1, &list, 0) != SQLITE_OK)
+    return fail_host(ledger, what);
+  while (!error_is_set(ledger->error) && sqlite3_step(list) == SQLITE_ROW) {
+    const char *schema = (const char *)sqlite3_column_text(list, 1);
+    if (!schema) {
+      ledger_fail(ledger, "out of memory");
+    } else if (strcmp(schema, "main") == 0) {
+      seen_main = 1;
+    } else if (strcmp(schema, "temp") != 0 && !writing) {
+      check_attached(ledger, schema, (const char *)sqlite3_column_text(list, 2));
+    } else if (strcmp(schema, "temp") != 0 && sqlite3_db_readonly(ledger->host, schema) != 0) {
+      ledger->read_only = "a database attached to the one in memory is read-only";
+    }
+  }
+  int rc = sqlite3_finalize(list);
+  if (!error_is_set(ledger->error) && rc != SQLITE_OK) fail_host(ledger, what);
+  return (seen_main && !error_is_set(ledger->error)) ||
+         ledger_fail(ledger, "cannot %s: an authorizer of the host hides them", what);
+}
+
 /* ---- what the host can write ----------------------------------------------------------------- */
 
 /* Returns whether PRAGMA query_only is on, which sqlite3_db_readonly() does not show, or
@@ -376,12 +372,6 @@ static int is_query_only(struct ledger *ledger) {
   return on && !error_is_set(ledger->error);
 }
 
-static void check_attached_writable(struct ledger *ledger, const char *schema, const char *file) {
-  (void)file;
-  if (sqlite3_db_readonly(ledger->host, schema) != 0)
-    ledger->read_only = "a database attached to the one in memory is read-only";
-}
-
 static int host_check(struct ledger *ledger) {
   if (ledger->read_only) return 1;
   if (sqlite3_db_readonly(ledger->host, "main") != 0) {
@@ -389,7 +379,7 @@ static int host_check(struct ledger *ledger) {
   } else if (is_query_only(ledger)) {
     ledger->read_only = "PRAGMA query_only is or was on";
   } else if (!error_is_set(ledger->error) && host_in_memory(ledger)) {
-    each_database(ledger, check_attached_writable);
+    check_databases(ledger, 1);
   }
   return !error_is_set(ledger->error);
 }
@@ -449,10 +439,13 @@ static const char *database_name(const struct ledger *ledger) {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static int add_words(struct ledger *ledger, sqlite3 *db) {
+  return ledger->words(db) == SQLITE_OK || ledger_fail(ledger, "out of memory");
+}
+
 /* Opens a file that must be a ledger of this format. */
 static int open_existing(struct ledger *ledger) {
-  if (connection_start(ledger) && views_register(ledger, ledger->db) &&
-      !connection_is_ledger(ledger))
+  if (connection_start(ledger) && add_words(ledger, ledger->db) && !connection_is_ledger(ledger))
     ledger_fail(ledger, "'%s' is not a privacy ledger (restore it from a backup)", ledger->path);
   if (!error_is_set(ledger->error) && connection_set_journal(ledger)) {
     int format = (int)statement_integer(ledger, "PRAGMA user_version", "");
@@ -527,7 +520,7 @@ static enum carried look_into(struct ledger *ledger, const char *path, const cha
   if (!file_has_content(path)) return NO_LEDGER;
   if (file_is_hosts(path, sqlite3_db_filename(ledger->host, "main"))) return NO_LEDGER;
   struct error error = {0};
-  struct ledger *other = ledger_new(ledger->host, ledger->kinds, &error);
+  struct ledger *other = ledger_new(ledger->host, ledger->words, &error);
   enum carried carried = NOT_TOLD;
   if (!other || !(other->path = sqlite3_mprintf("%s", path))) {
     ledger_fail(ledger, "out of memory");
@@ -605,7 +598,7 @@ int ledger_ready(struct ledger *ledger) {
       marker.id ? open_marked(ledger, &marker) : use_path(ledger, name ? resolve(ledger, name) : 0);
   sqlite3_free(name);
   marker_clear(&marker);
-  if (found) return each_database(ledger, check_attached);
+  if (found) return check_databases(ledger, 0);
   /* Advice: Or you have opened another file than you think: SQLite creates an empty database for
      a mistyped name. A ledger at a path of its own is found with `dp_init('{"path":"…"}')`;
      `dp_init()` alone would start a second budget. */
@@ -634,7 +627,7 @@ int ledger_begin_copy(struct ledger *ledger) {
   if (!ledger_begin_reading(ledger)) return 0;
   if (own_connection_open(&copy, MEMORY_PATH, flags, 0) != SQLITE_OK)
     ledger_fail(ledger, "out of memory");
-  if (!error_is_set(ledger->error) && views_register(ledger, copy)) {
+  if (!error_is_set(ledger->error) && add_words(ledger, copy)) {
     sqlite3_backup *backup = sqlite3_backup_init(copy, "main", ledger->db, "main");
     int rc = backup ? SQLITE_OK : sqlite3_errcode(copy);
     while (rc == SQLITE_OK && ledger_goes_on(ledger)) rc = sqlite3_backup_step(backup, PAGES);
@@ -715,7 +708,7 @@ static enum creation create_file(struct ledger *ledger) {
 static int create_fresh(struct ledger *ledger, const struct ledger_terms *terms, const char *name) {
   enum creation creation = create_file(ledger);
   int begun = !error_is_set(ledger->error) && connection_start(ledger) &&
-              views_register(ledger, ledger->db) && connection_set_journal(ledger) &&
+              add_words(ledger, ledger->db) && connection_set_journal(ledger) &&
               ledger_begin(ledger);
   if (begun && connection_is_ledger(ledger)) {
     ledger_rollback(ledger); /* another process has created the ledger; use that one */

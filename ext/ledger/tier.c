@@ -67,23 +67,27 @@ static int suffices(const struct ledger_tier *tier, const struct ledger_tier *ou
   return cost_of_one(tier) <= tier->rate_limit && (!outer || pays_for(tier, outer));
 }
 
+/* Halves the interval between an epsilon with which `fits` refuses the tier and one with which it
+** does not, and returns the end that is not refused. */
+static double halve(struct ledger_tier tier, const struct ledger_tier *other,
+                    int (*fits)(const struct ledger_tier *tier, const struct ledger_tier *other),
+                    double refused, double admitted) {
+  for (int i = 0; i < 60; i++) {
+    tier.epsilon = (refused + admitted) / 2;
+    double *end = filter_make(&tier) && fits(&tier, other) ? &admitted : &refused;
+    *end = tier.epsilon;
+  }
+  return admitted;
+}
+
 /* Returns the smallest epsilon that is enough for this tier, or NaN if no epsilon is enough. */
 static double epsilon_for(struct ledger_tier tier, const struct ledger_tier *outer) {
-  double low = tier.epsilon, high = tier.epsilon;
+  double low = tier.epsilon;
   do {
-    high *= 2;
-    tier.epsilon = high;
-    if (!(high < 1e9) || !filter_make(&tier)) return NAN;
+    tier.epsilon *= 2;
+    if (!(tier.epsilon < 1e9) || !filter_make(&tier)) return NAN;
   } while (!suffices(&tier, outer));
-  for (int i = 0; i < 60; i++) {
-    tier.epsilon = (low + high) / 2;
-    if (filter_make(&tier) && suffices(&tier, outer)) {
-      high = tier.epsilon;
-    } else {
-      low = tier.epsilon;
-    }
-  }
-  return high;
+  return halve(tier, outer, suffices, low, tier.epsilon);
 }
 
 /* Returns the advice "an epsilon of at least ... does", or "" if there is none. */
@@ -200,23 +204,9 @@ static int sees_an_end(struct ledger *ledger, const struct ledger_tier *inner,
 }
 
 /* Returns whether an inner tier can pay for an outer tier with another period. */
-static int affords(const struct ledger_tier *inner, const struct ledger_tier *outer) {
+static int is_afforded(const struct ledger_tier *outer, const struct ledger_tier *inner) {
   return limit_needed(inner, outer) <= inner->rate_limit &&
          (!inner->accountant->has_delta || keys_needed(inner, outer) <= inner->delta_keys);
-}
-
-/* Returns the largest epsilon of an outer tier that the inner tier can afford, or 0. */
-static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_tier outer) {
-  double low = 0, high = outer.epsilon;
-  for (int i = 0; i < 60; i++) {
-    outer.epsilon = (low + high) / 2;
-    if (filter_make(&outer) && affords(inner, &outer)) {
-      low = outer.epsilon;
-    } else {
-      high = outer.epsilon;
-    }
-  }
-  return four_digits(low, -1);
 }
 
 /* Checks a new tier against the next tier inside it, which may have the smaller budget if both have
@@ -224,8 +214,8 @@ static double epsilon_afforded(const struct ledger_tier *inner, struct ledger_ti
 static int fits_inside(struct ledger *ledger, const struct ledger_tier *tier,
                        const struct ledger_tier *inner) {
   if (!sees_an_end(ledger, inner, tier)) return 0;
-  if (same_texts(inner->period, tier->period) || affords(inner, tier)) return 1;
-  double epsilon = epsilon_afforded(inner, *tier);
+  if (same_texts(inner->period, tier->period) || is_afforded(tier, inner)) return 1;
+  double epsilon = four_digits(halve(*tier, inner, is_afforded, tier->epsilon, 0), -1);
   char *advice = epsilon > 0 ? sqlite3_mprintf("an epsilon of at most %.4g does; or ", epsilon)
                              : sqlite3_mprintf("");
   ledger_fail(

@@ -321,9 +321,7 @@ int ledger_verify(struct ledger *ledger, describe_mechanism *describe) {
 
 /* ---- seals, states and the schema ------------------------------------------------------------ */
 
-#define OBJECTS                                                                                    \
-  "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"                      \
-  " AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type, name"
+#define OBJECTS " FROM sqlite_master WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_'"
 
 /* Returns the next character of an SQL text that is neither white space nor part of a comment, or 0
 ** at the end. */
@@ -357,52 +355,48 @@ static int same_sql(const char *a, const char *b) {
   return 1;
 }
 
-static int same_object(struct ledger *ledger, sqlite3_stmt *a, sqlite3_stmt *b) {
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(column_text(ledger, a, i), column_text(ledger, b, i)) != 0) return 0;
+/* Compares the objects of the ledger with those of `fresh`, which has the schema of sql/ledger.sql.
+** Returns a result of SQLite on `fresh`. */
+static int compare_objects(struct ledger *ledger, sqlite3 *fresh) {
+  sqlite3_stmt *wanted = 0;
+  int rc = sqlite3_prepare_v2(fresh, "SELECT type, name, sql" OBJECTS, -1, &wanted, 0);
+  while (rc == SQLITE_OK && sqlite3_step(wanted) == SQLITE_ROW) {
+    const char *type = column_text(ledger, wanted, 0), *name = column_text(ledger, wanted, 1);
+    char *sql =
+        statement_text(ledger, "SELECT sql" OBJECTS " AND type = ? AND name = ?", "ss", type, name);
+    if (!sql || !same_sql(sql, column_text(ledger, wanted, 2)))
+      ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
+                         sql ? "not that of the format" : "missing");
+    sqlite3_free(sql);
   }
-  return same_sql(column_text(ledger, a, 3), column_text(ledger, b, 3));
-}
-
-static int compare_objects(struct ledger *ledger, sqlite3_stmt *wanted, sqlite3_stmt *found) {
-  for (;;) {
-    int of_wanted = sqlite3_step(wanted), of_found = sqlite3_step(found);
-    int more = of_wanted == SQLITE_ROW, is_there = of_found == SQLITE_ROW;
-    if (!more && of_wanted != SQLITE_DONE) return ledger_fail(ledger, "out of memory");
-    if (!is_there && of_found != SQLITE_DONE) return ledger_fail_sqlite(ledger);
-    if (!more && !is_there) return 1;
-    if (more && is_there && same_object(ledger, wanted, found)) continue;
-    int order = !more ? 1 : !is_there ? -1 : 0;
-    for (int i = 0; i < 2 && !order; i++)
-      order = strcmp(column_text(ledger, wanted, i), column_text(ledger, found, i));
-    const char *type = column_text(ledger, order < 0 ? wanted : found, 0);
-    const char *name = column_text(ledger, order < 0 ? wanted : found, 1);
-    if (order <= 0)
-      return ledger_discrepancy(ledger, "schema: %s '%s' is %s", type, name,
-                                order ? "missing" : "not that of the format");
-    return ledger_discrepancy(ledger,
-                              "schema: another program has put the %s '%s' into the ledger file "
-                              "(drop it there, which loses no charge)",
-                              type, name);
+  if (rc == SQLITE_OK) rc = sqlite3_finalize(wanted);
+  if (rc == SQLITE_OK)
+    rc = sqlite3_prepare_v2(fresh, "SELECT json_group_array(type || ' ' || name)" OBJECTS, -1,
+                            &wanted, 0);
+  if (rc == SQLITE_OK && sqlite3_step(wanted) == SQLITE_ROW) {
+    sqlite3_stmt *row =
+        statement_bind(ledger,
+                       "SELECT type, name" OBJECTS
+                       " AND type || ' ' || name NOT IN (SELECT value FROM json_each(?))"
+                       " ORDER BY type, name LIMIT 1",
+                       "s", column_text(ledger, wanted, 0));
+    if (statement_row(ledger, row))
+      ledger_discrepancy(ledger,
+                         "schema: another program has put the %s '%s' into the ledger file "
+                         "(drop it there, which loses no charge)",
+                         column_text(ledger, row, 0), column_text(ledger, row, 1));
   }
+  return rc == SQLITE_OK ? sqlite3_finalize(wanted) : rc;
 }
 
 static int check_schema(struct ledger *ledger) {
   sqlite3 *fresh = 0;
-  sqlite3_stmt *wanted = 0, *found = 0;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_FULLMUTEX;
   if (error_is_set(ledger->error)) return 0;
   if (own_connection_open(&fresh, MEMORY_PATH, flags, 0) != SQLITE_OK ||
       sqlite3_exec(fresh, ledger_schema, 0, 0, 0) != SQLITE_OK ||
-      sqlite3_prepare_v2(fresh, OBJECTS, -1, &wanted, 0) != SQLITE_OK) {
+      compare_objects(ledger, fresh) != SQLITE_OK)
     ledger_fail(ledger, "out of memory");
-  } else if (sqlite3_prepare_v2(ledger->db, OBJECTS, -1, &found, 0) != SQLITE_OK) {
-    ledger_fail_sqlite(ledger);
-  } else {
-    compare_objects(ledger, wanted, found);
-  }
-  sqlite3_finalize(found);
-  sqlite3_finalize(wanted);
   sqlite3_close(fresh);
   return !error_is_set(ledger->error);
 }

@@ -9,197 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "ledger/internal.h"
 
 SQLITE_EXTENSION_INIT3
-
-/* ---- display(), figure(), component() and exact() -------------------------------------------- */
-
-/* The first arguments of display(), figure() and component(): what is said of a release `r`. */
-#define RELEASE_SQL                                                                                \
-  "r.kind, r.mechanism, r.quantiles, r.ways, r.periods, r.clip, r.lo, r.hi, r.grid, r.centre,"     \
-  " r.theta, r.radius, r.size, r.max_groups"
-#define RELEASE_ARGUMENTS 14
-
-static double number_or_nan(sqlite3_value *value) {
-  return sqlite3_value_type(value) == SQLITE_NULL ? (double)NAN : sqlite3_value_double(value);
-}
-
-/* Sets *text to the text of an argument, or null. Returns 0 when out of memory. */
-static int text_of(sqlite3_value *value, const char **text) {
-  *text = (const char *)sqlite3_value_text(value);
-  return *text || sqlite3_value_type(value) == SQLITE_NULL;
-}
-
-/* Reads the arguments RELEASE_SQL. Returns 0 when out of memory. */
-static int release_of(sqlite3_value **argv, struct ledger_release *release) {
-  char **texts[] = {&release->kind, &release->mechanism, &release->quantiles, &release->ways,
-                    &release->periods};
-  double *numbers[] = {&release->clip,   &release->lo,    &release->hi,    &release->grid,
-                       &release->centre, &release->theta, &release->radius};
-  *release = (struct ledger_release){.size = sqlite3_value_int(argv[12]),
-                                     .max_groups = sqlite3_value_int(argv[13])};
-  for (int i = 0; i < 5; i++) {
-    const char *text;
-    if (!text_of(argv[i], &text)) return 0;
-    *texts[i] = (char *)text;
-  }
-  for (int i = 0; i < 7; i++) *numbers[i] = number_or_nan(argv[5 + i]);
-  return 1;
-}
-
-/* A null pointer means: out of memory. */
-static void result_made(sqlite3_context *context, char *text) {
-  if (text) {
-    sqlite3_result_text(context, text, -1, sqlite3_free);
-  } else {
-    sqlite3_result_error_nomem(context);
-  }
-}
-
-static struct kind_display kind_of(const struct ledger *ledger,
-                                   const struct ledger_release *release) {
-  return ledger->kinds->displayed(release->kind, release->lo, release->hi, release->clip);
-}
-
-static char *display_interval(const struct ledger *ledger, const struct ledger_release *release,
-                              const struct ledger_value *value) {
-  struct kind_display kind = kind_of(ledger, release);
-  struct figure_terms terms = {.least = kind.least, .most = kind.most};
-  if (isfinite(release->grid)) {
-    terms.origin = release->lo;
-    terms.step = release->grid;
-  } else if (kind.has_leaves && release->size > 0) {
-    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
-  }
-  return figure_with_interval(value->value, value->low, value->high, &terms);
-}
-
-/* A number that was drawn from the leaves of a range, without noise around it, is the middle of a
-** leaf, or a value of the grid. */
-static char *display_drawn(const struct kind_display *kind, const struct ledger_release *release,
-                           double value) {
-  struct figure_terms terms = {.least = kind->least, .most = kind->most};
-  if (!isfinite(release->grid) && release->size > 0) {
-    double leaf = (terms.most / 2 - terms.least / 2) / release->size * 2;
-    double unit = pow(10, floor(log10(leaf)));
-    if (unit > 0) value = rint(value / unit) * unit;
-  }
-  return figure_with_interval(value, value, value, &terms);
-}
-
-static char *display_noisy(const struct ledger *ledger, const struct ledger_release *release,
-                           const struct ledger_value *value, int is_mixed) {
-  int has_interval = isfinite(value->low) && isfinite(value->high);
-  char *number =
-      has_interval ? display_interval(ledger, release, value) : figure_alone(value->value);
-  if (!number) return 0;
-  sqlite3_str *words = sqlite3_str_new(0);
-  sqlite3_str_appendall(words, number);
-  ledger->kinds->move(words, release, is_mixed);
-  sqlite3_free(number);
-  return sqlite3_str_finish(words);
-}
-
-int ledger_display(const struct ledger *ledger, const struct ledger_release *release,
-                   const struct ledger_value *value, char **display) {
-  *display = isfinite(value->value) ? display_noisy(ledger, release, value, 0) : 0;
-  return *display || !isfinite(value->value) || error_set_memory(ledger->error);
-}
-
-/* The last bin of bounds (sums/layout.h) also has the values beyond its end. */
-#define LAST_BOUND 0x1p128
-
-/* display(RELEASE_SQL, is_mixed, key, stddev, value, low, high) */
-static void display(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  const struct ledger *ledger = sqlite3_user_data(context);
-  struct ledger_release release;
-  argv += RELEASE_ARGUMENTS;
-  if (!release_of(argv - RELEASE_ARGUMENTS, &release)) {
-    result_made(context, 0);
-    return;
-  }
-  struct ledger_value value = {.value = number_or_nan(argv[3]),
-                               .low = number_or_nan(argv[4]),
-                               .high = number_or_nan(argv[5])};
-  if (sqlite3_value_type(argv[2]) != SQLITE_NULL) {
-    if (isfinite(value.value)) /* otherwise the result is NULL */
-      result_made(context, display_noisy(ledger, &release, &value, sqlite3_value_int(argv[0])));
-    return;
-  }
-  /* a quantile that was drawn, an end of bounds, or a symbol */
-  struct kind_display kind = kind_of(ledger, &release);
-  if (kind.has_leaves && isfinite(value.value)) {
-    result_made(context, display_drawn(&kind, &release, value.value));
-  } else if (strcmp(release.kind, "bounds") == 0) {
-    double end = value.value;
-    const char *beyond = end >= LAST_BOUND ? " or more" : end <= -LAST_BOUND ? " or less" : "";
-    result_made(context, sqlite3_mprintf("%.15g%s", end, beyond));
-  } else {
-    sqlite3_result_value(context, argv[1]);
-  }
-}
-
-/* figure(RELEASE_SQL, unit, is_mixed, threshold, the columns of struct ledger_clipping, wider,
-** factor) */
-static void figure(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  const struct ledger *ledger = sqlite3_user_data(context);
-  struct ledger_release release;
-  int read = release_of(argv, &release);
-  argv += RELEASE_ARGUMENTS;
-  struct ledger_figure terms = {0,
-                                sqlite3_value_int(argv[1]),
-                                number_or_nan(argv[2]),
-                                {number_or_nan(argv[3]), number_or_nan(argv[4]),
-                                 number_or_nan(argv[5]), number_or_nan(argv[6]),
-                                 number_or_nan(argv[7]), number_or_nan(argv[8]),
-                                 number_or_nan(argv[9]), number_or_nan(argv[10]),
-                                 number_or_nan(argv[11])},
-                                0,
-                                number_or_nan(argv[13])};
-  read = read && text_of(argv[0], &terms.unit) && text_of(argv[12], &terms.wider);
-  result_made(context, read ? ledger->kinds->figure(&release, &terms) : 0);
-}
-
-/* component(RELEASE_SQL, component) */
-static void component(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  const struct ledger *ledger = sqlite3_user_data(context);
-  struct ledger_release release;
-  int read = release_of(argv, &release);
-  int at = sqlite3_value_int(argv[RELEASE_ARGUMENTS]);
-  result_made(context, read ? ledger->kinds->component(&release, at) : 0);
-}
-
-static void exact(sqlite3_context *context, int argc, sqlite3_value **argv) {
-  (void)argc;
-  if (sqlite3_value_type(*argv) == SQLITE_FLOAT) {
-    sqlite3_result_text(context, NUMBER_TEXT(sqlite3_value_double(*argv)), -1, SQLITE_TRANSIENT);
-  } else if (sqlite3_value_type(*argv) == SQLITE_NULL) {
-    sqlite3_result_text(context, "null", -1, SQLITE_STATIC);
-  } else {
-    sqlite3_result_value(context, *argv);
-  }
-}
-
-int views_register(struct ledger *ledger, sqlite3 *db) {
-  static const struct {
-    const char *name;
-    int arguments;
-    void (*run)(sqlite3_context *context, int argc, sqlite3_value **argv);
-  } functions[] = {{"display", RELEASE_ARGUMENTS + 6, display},
-                   {"figure", RELEASE_ARGUMENTS + 14, figure},
-                   {"component", RELEASE_ARGUMENTS + 1, component},
-                   {"exact", 1, exact}};
-  int rc = SQLITE_OK;
-  for (int i = 0; i < 4 && rc == SQLITE_OK; i++)
-    rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, SQLITE_UTF8,
-                                    ledger, functions[i].run, 0, 0, 0);
-  return rc == SQLITE_OK || ledger_fail(ledger, "out of memory");
-}
 
 /* ---- SQL for the words of a value ------------------------------------------------------------ */
 
@@ -212,10 +24,10 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
 /* SQL for the text of the value `v` of the release `r` (a row of dp_release), with its interval,
 ** and for what the value is, in words. */
 #define DISPLAY_SQL(v, low, high) \
-  "display(" RELEASE_SQL ", " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value," \
+  "display(" WORDS_RELEASE ", " MIXED_SQL(v) ", " v ".key, " v ".stddev, " v ".value," \
   " " low ", " high ")"
 #define FIGURE_SQL(v) \
-  "(SELECT figure(" RELEASE_SQL "," \
+  "(SELECT figure(" WORDS_RELEASE "," \
   " (SELECT iif(protects = 'row', NULL, ifnull(unit, 'unit')) FROM dp_ledger)," \
   " p.kernel IS NOT NULL, p.threshold, p.clipped, p.unclipped, p.unit_stddev, p.cut, p.cut_low," \
   " p.cut_high, p.cut_within, p.wider_clipped, p.wider_unclipped," \
@@ -247,7 +59,7 @@ int views_register(struct ledger *ledger, sqlite3 *db) {
   "     FROM json_each(" v ".key) e)" \
   "  WHEN r.periods IS NOT NULL THEN replace(" v ".key, '/', ' to ') ELSE " v ".key END" \
   " AS written," \
-  " component(" RELEASE_SQL ", " v ".component) AS meant))"
+  " component(" WORDS_RELEASE ", " v ".component) AS meant))"
 
 /* SQL for where the walk of a release `r` with the option until ended at the tier of the value `v`:
 ** the cost of its publication there, in percent of the most that it could cost. */

@@ -1,6 +1,6 @@
-/* figure_words.c: says in words what the numbers of a release are, for the column `figure` of
-** dp_value and dp_answer(), and what clipping did to its units, by the noisy counts of the option
-** diagnose.
+/* figure_words.c: says in words what the numbers of a release are, for the columns `display` and
+** `figure` of dp_value and for dp_answer(), and what clipping did to its units, by the noisy counts
+** of the option diagnose.
 ** Tests: tests/release/test_figure_words.py, tests/release/test_clipping.py,
 ** tests/release/test_cut.py */
 #include "release/internal.h"
@@ -364,7 +364,7 @@ static void append_places(sqlite3_str *text, const struct figure *figure) {
 
 /* Says how much a wider unit counts: as much as some units, and more units in different groups. */
 static void append_wider(sqlite3_str *text, const struct figure *figure,
-                         const struct ledger_figure *terms) {
+                         const struct figure_facts *terms) {
   double factor = terms->factor;
   int by_place = figure->place && !figure->release->ways && figure->wording->share != SHARE_WEIGHT;
   sqlite3_str_appendf(text, ", each %s at most as much as %s ", terms->wider, SAID(factor));
@@ -377,7 +377,7 @@ static void append_wider(sqlite3_str *text, const struct figure *figure,
 
 /* Sums shrink by one factor, also where a radius gives it. Averages, spreads, quantiles and vectors
 ** keep their value if it is within the radius (mechanism/estimate.c). */
-void figure_append_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed) {
+static void append_move(sqlite3_str *text, const struct ledger_release *release, int is_mixed) {
   const struct aggregate *aggregate = aggregate_find(release->kind);
   if (!aggregate || !aggregate->is_ou || release->theta == 0) return;
   if (isnan(release->theta) && !aggregate->family->is_linear) {
@@ -388,6 +388,68 @@ void figure_append_move(sqlite3_str *text, const struct ledger_release *release,
   } else {
     sqlite3_str_appendf(text, ", shrunk towards %s", SAID(release->centre));
   }
+}
+
+/* ---- a number as people write it ------------------------------------------------------------- */
+
+/* No number is shown outside what its kind can have, and no digit below the width of a leaf. Counts
+** are not below 0. Sets *has_leaves to 1 if numbers lie in the leaves of a range. */
+static struct figure_terms terms_of(const struct ledger_release *release, int *has_leaves) {
+  struct figure_terms terms = {.least = -INFINITY, .most = INFINITY};
+  const struct aggregate *aggregate = aggregate_find(release->kind);
+  *has_leaves = aggregate && aggregate->family->is_tree;
+  if (!aggregate) return terms;
+  struct contribution question = {.clip = release->clip, .low = release->lo, .high = release->hi};
+  if (aggregate->family->range) {
+    struct range range = aggregate->family->range(&question, aggregate->root);
+    terms.least = range.least;
+    terms.most = range.most;
+  } else if (aggregate->counts && aggregate->family->is_linear) {
+    terms.least = 0;
+  }
+  return terms;
+}
+
+char *figure_display(const struct ledger_release *release, const struct ledger_value *value,
+                     int is_mixed) {
+  int has_interval = isfinite(value->low) && isfinite(value->high), has_leaves;
+  struct figure_terms terms = terms_of(release, &has_leaves);
+  if (isfinite(release->grid)) {
+    terms.origin = release->lo;
+    terms.step = release->grid;
+  } else if (has_leaves && release->size > 0) {
+    terms.leaf = (release->hi / 2 - release->lo / 2) / release->size * 2;
+  }
+  char *number = has_interval ? figure_with_interval(value->value, value->low, value->high, &terms)
+                              : figure_alone(value->value);
+  if (!number) return 0;
+  sqlite3_str *words = sqlite3_str_new(0);
+  sqlite3_str_appendall(words, number);
+  append_move(words, release, is_mixed);
+  sqlite3_free(number);
+  return sqlite3_str_finish(words);
+}
+
+/* The last bin of bounds (sums/layout.h) also has the values beyond its end. */
+#define LAST_BOUND 0x1p128
+
+char *figure_drawn(const struct ledger_release *release, const struct ledger_value *value) {
+  int has_leaves;
+  double number = value->value;
+  struct figure_terms terms = terms_of(release, &has_leaves);
+  if (has_leaves && isfinite(number)) { /* the middle of a leaf, or a value of the grid */
+    if (!isfinite(release->grid) && release->size > 0) {
+      double leaf = (terms.most / 2 - terms.least / 2) / release->size * 2;
+      double unit = pow(10, floor(log10(leaf)));
+      if (unit > 0) number = rint(number / unit) * unit;
+    }
+    return figure_with_interval(number, number, number, &terms);
+  }
+  if (strcmp(release->kind, "bounds") != 0) return sqlite3_mprintf("%s", value->key);
+  return sqlite3_mprintf("%.15g%s", number,
+                         number >= LAST_BOUND    ? " or more"
+                         : number <= -LAST_BOUND ? " or less"
+                                                 : "");
 }
 
 /* A noisy count that selects a private key counts rows, or units if each adds at most 1 to a
@@ -453,7 +515,7 @@ char *figure_component(const struct ledger_release *release, int component) {
 ** of what was cut off holds only if no unit is larger than the noise can show, so it is not
 ** said. */
 static void append_cut(sqlite3_str *text, const struct figure *figure,
-                       const struct ledger_figure *terms) {
+                       const struct figure_facts *terms) {
   const struct ledger_clipping *clipping = &terms->clipping;
   if (isnan(clipping->stddev)) return;
   const struct mechanism *mechanism = mechanism_of(figure->release);
@@ -484,7 +546,7 @@ static void append_cut(sqlite3_str *text, const struct figure *figure,
   sqlite3_str_appendf(text, " (more if any is over %s times the bound)", SAID(clipping->within));
 }
 
-char *figure_words(const struct ledger_release *release, const struct ledger_figure *terms) {
+char *figure_words(const struct ledger_release *release, const struct figure_facts *terms) {
   const char *unit = terms->unit;
   const struct aggregate *aggregate = aggregate_find(release->kind);
   sqlite3_str *text = sqlite3_str_new(0);
@@ -521,7 +583,7 @@ char *figure_words(const struct ledger_release *release, const struct ledger_fig
   }
   if (wording->draws && release->mechanism && strcmp(release->mechanism, "exponential") == 0)
     sqlite3_str_appendall(text, "; drawn at random near it");
-  figure_append_move(text, release, 0);
+  append_move(text, release, 0);
   if (terms->is_mixed && is_grouped)
     sqlite3_str_appendall(text, "; then added up into other groups by a public kernel");
   if (terms->is_mixed && aggregate->form == FORM_SYMBOL)

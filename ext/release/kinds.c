@@ -259,23 +259,6 @@ const struct aggregate *aggregate_find(const char *kind) {
   return 0;
 }
 
-struct kind_display kind_display(const char *kind, double lo, double hi, double clip) {
-  const struct aggregate *aggregate = aggregate_find(kind);
-  struct kind_display display = {-INFINITY, INFINITY, 0};
-  if (!aggregate) return display;
-  const struct family *family = aggregate->family;
-  struct contribution question = {.clip = clip, .low = lo, .high = hi};
-  if (family->range) {
-    struct range range = family->range(&question, aggregate->root);
-    display.least = range.least;
-    display.most = range.most;
-  } else if (aggregate->counts && family->is_linear) {
-    display.least = 0;
-  }
-  display.has_leaves = family->is_tree;
-  return display;
-}
-
 int kind_counts_rows(const struct aggregate *aggregate) {
   return aggregate->counts && (aggregate->takes & 1u << P_CLIP) && aggregate->family->is_linear &&
          aggregate->family != &family_key_units;

@@ -121,9 +121,6 @@ const struct mechanism *mechanism_at(int index);
 
 #define MAX_ARGUMENTS 8
 
-/* Tells the ledger how the numbers of a kind are shown. Counts are not below 0. */
-describe_display kind_display;
-
 /* Returns whether the numbers of a kind are numbers of rows. One unit may have several rows, so the
 ** caller has to give the clip: a default would silently count something else than the rows. */
 int kind_counts_rows(const struct aggregate *aggregate);

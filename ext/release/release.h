@@ -533,14 +533,29 @@ double leaf_half_width(const struct publication *publication, double rows, doubl
 
 /* ---- what the numbers of a release are, in words (figure_words.c) ---------------------------- */
 
+/* What the words about the numbers of a publication depend on beside their release. */
+struct figure_facts {
+  const char *unit; /* null: the ledger protects rows */
+  int is_mixed;     /* a public kernel has changed the numbers (dp_mix) */
+  double threshold; /* the noisy count that a private key needs; NaN: none */
+  struct ledger_clipping clipping;
+  const char *wider; /* the wider unit, which counts as at most `factor` units; null: none */
+  double factor;
+};
+
 /* figure_words() returns what is counted, added up or averaged, how much of it one unit can
 ** contribute, and what did not arrive in the numbers: "rows, at most 5 of each member; groups below
 ** about 24 rows do not appear; about 12% was cut off, from 31% of members". figure_component()
-** returns what one of several numbers is: "20 to 40". figure_append_move() appends how a public
-** bound moves the numbers: ", shrunk towards 0". Their parameters: ledger/ledger.h. */
-describe_figure figure_words;
-describe_component figure_component;
-describe_move figure_append_move;
+** returns what one of several numbers is: "20 to 40", "upper end"; "" for a single number.
+** figure_display() returns a number with noise as people write it, with its interval and how a
+** public bound moves it: "13 (9 to 17), shrunk towards 0"; and figure_drawn() what was drawn
+** without noise around it: a quantile, an end of bounds, or a symbol. They return null if memory
+** runs out; the caller calls sqlite3_free(). */
+char *figure_words(const struct ledger_release *release, const struct figure_facts *facts);
+char *figure_component(const struct ledger_release *release, int component);
+char *figure_display(const struct ledger_release *release, const struct ledger_value *value,
+                     int is_mixed);
+char *figure_drawn(const struct ledger_release *release, const struct ledger_value *value);
 
 /* Appends which groups a release with private keys leaves out: "groups below about 24 rows do not
 ** appear". `unit` is null if the ledger protects rows. */
