@@ -339,7 +339,8 @@ static int fill_between(struct publication *publication, const struct ledger_poi
 **
 ** The ladder. V_K is the clock of the ceiling. Its rungs are V_K, then V <- V + floor(V/4) outward
 ** while that is at most 4096 V_K and below 2^55, and the clocks of the tiers outside the asked one,
-** where these see the path. A rung within 1/64 of a tier's is left out.
+** where these see the path. A rung within 1/64 of a tier's, or of the point where a refinement
+** begins, is left out, and a tier there has that point.
 **
 ** One step. At the rung V_(j-1) the point is y_(j-1). The next point y_j is drawn from its
 ** distribution given the exact totals X and y_(j-1) on a path that was drawn outward from X, which
@@ -420,10 +421,11 @@ static int until_ladder(struct publication *publication, uint64_t from, struct r
     list[kept++] = (struct rung){.clock = last = clock, .tier = i};
   }
   int end = kept; /* the rungs of tiers come first */
-  if (kept && (ceiling >= last || is_near(ceiling, last))) {
+  int near_last = (kept || from) && (ceiling >= last || is_near(ceiling, last));
+  if (near_last && kept) {
     list[kept - 1].tier = at;
-  } else {
-    list[end++] = (struct rung){.clock = ceiling, .tier = at};
+  } else { /* a refinement may end where it begins */
+    list[end++] = (struct rung){.clock = near_last ? last : ceiling, .tier = at};
   }
   for (uint64_t clock = ceiling + ceiling / 4;
        clock <= FARTHEST * ceiling && clock < END && (!from || clock < from); clock += clock / 4) {
@@ -435,10 +437,14 @@ static int until_ladder(struct publication *publication, uint64_t from, struct r
   uint64_t outer = from;
   for (int j = 0; j < end; j++) {
     struct rung *rung = &list[j];
-    rung->drawn =
-        from    ? lattice_refinement(rung->clock, outer)
-        : outer ? (uint64_t)((double)rung->clock * ((double)(outer - rung->clock) / (double)outer))
-                : rung->clock;
+    if (!outer) {
+      rung->drawn = rung->clock;
+    } else if (!from) {
+      double step = (double)(outer - rung->clock) / (double)outer;
+      rung->drawn = (uint64_t)((double)rung->clock * step);
+    } else if (rung->clock < outer) {
+      rung->drawn = lattice_refinement(rung->clock, outer);
+    }
     outer = rung->clock;
   }
   *count = end;

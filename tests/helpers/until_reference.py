@@ -20,12 +20,12 @@ def price(s, v):
 def tier_rungs(s, rates, weight=1, start=2**55):
     """The clocks of the asked tier, whose rate is the first, and of the tiers outside it, as {clock: number of the tier}, the
     outermost first. Of two within 1/64 of the outer one, the inner tier has the clock of the outer one. `start` is the clock of the
-    point where a refinement begins."""
+    point where a refinement begins, which counts as one of them."""
     found, last = {}, start
     for number in range(len(rates) - 1, -1, -1):
         v = variance(s, fractions.Fraction(weight) * fractions.Fraction(rates[number]))
         near = v >= last or (last - v) * 64 < last
-        if near and number == 0 and found:
+        if near and number == 0:
             found[last] = 0
         elif number == 0 or not near:
             found[v], last = number, v
