@@ -34,7 +34,7 @@ PUBLIC = ("SELECT DISTINCT kind, mechanism, clip, dimension, granularity, sensit
 
 @EACH_CALL
 @alarm(20 * 4e-12)
-@pytest.mark.sample(10)
+@pytest.mark.sample(4)
 def test_the_lattice_is_the_same_for_all_tables(call, tmp_path):
     """Apart from the values, all publications are equal, even for an empty table. The integers of small and of large answers use
     the whole lattice, so 40 integers are not all even. (The probability that 40 integers are all even by chance is 2^-40. The

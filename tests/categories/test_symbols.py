@@ -172,6 +172,7 @@ def neighbouring(counts, replace):
 @pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip", "response"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("rate", [0.02, 0.5, 8.0])
+@pytest.mark.sample(9)
 def test_no_neighbours_are_further_apart_than_the_charge(mechanism, adjacency, rate):
     """The test enumerates small counts of 2 and 3 candidates and some larger counts, with all their neighbours. For every pair,
     the divergence is never above the curve at any order, in both directions. The worst pair is close to the curve."""
@@ -243,7 +244,7 @@ def test_epsilons():
 @pytest.mark.parametrize("mechanism", ["exponential", "permute-and-flip", "response"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("counts,rate", [([3, 2, 2, 0], 0.3), ([0, 0, 0], 0.5), ([1, 2], 0.5)], ids=str)
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_the_law_is_that_of_the_probabilities(mechanism, adjacency, counts, rate):
     """250 draws detect a probability that is wrong by 0.2. The cases include ties and tables without rows that count."""
     candidates = "abcd"[:len(counts)]
@@ -382,6 +383,7 @@ def composed(first, second):
         return [[mp.fsum(p * row[j] for p, row in zip(law, second)) for j in range(len(second[0]))] for law in first]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_curve_of_mixes(path, seed):
     """Two kernels are applied one after the other. The curve at each tier is the exact worst case of all kernels so far for the

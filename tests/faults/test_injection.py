@@ -38,6 +38,7 @@ def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
     assert inject("clock", tmp_path) == 0
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("change", [
     "UPDATE dp_budget SET spent_rate = 0 WHERE tier = 'a'", "UPDATE dp_release SET clip = 5 WHERE name = 'vector'",
     "UPDATE dp_publication SET rate = rate / 2", "UPDATE dp_value SET value = value + 1",

@@ -70,6 +70,7 @@ def compare(published, tmp_path, side, extension, corpus, part):  # noqa: F811
 
 @pytest.mark.parametrize("extension", [EXTENSION, BARE], ids=["whole", "bare"])
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.sample(4)
 def test_nothing_depends_on_what_is_secret(published, tmp_path, side, extension):  # noqa: F811
     """All statements run at first and after the second change, and every fourth one after every change. Each change is made on another
     connection of this process for one build, and by another process for the other build."""

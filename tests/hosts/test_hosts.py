@@ -215,7 +215,15 @@ def sound(database):
 # ---- the tests -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ALLOWED, ids=str)
+def ends(hosts):
+    """Returns the first and the last host of each driver, which are its oldest and newest versions."""
+    drivers = {}
+    for host in hosts:
+        drivers.setdefault(re.sub(r"-(v?\d.*|latest)$", "", host.name), []).append(host)
+    return [host for group in drivers.values() for host in group[:1] + group[1:][-1:]]
+
+
+@pytest.mark.parametrize("host", [host if host in ends(ALLOWED) else pytest.param(host, marks=pytest.mark.slow) for host in ALLOWED], ids=str)
 def test_story(host, database):
     play(host, database, "create", "go on", known={})
     sound(database)
@@ -242,14 +250,6 @@ def test_old_sqlite_is_refused_with_a_sentence(host, database):
 
 
 WAITING = [host for host in AVAILABLE if not host.coarse]
-
-
-def ends(hosts):
-    """Returns the first and the last host of each driver, which are its oldest and newest versions."""
-    drivers = {}
-    for host in hosts:
-        drivers.setdefault(re.sub(r"-(v?\d.*|latest)$", "", host.name), []).append(host)
-    return [host for group in drivers.values() for host in group[:1] + group[1:][-1:]]
 
 
 @pytest.mark.parametrize("host", ends(host for host in WAITING if host.threads), ids=str)

@@ -77,6 +77,22 @@ def verdict(path):
         db.close()
 
 
+STORY_CALLS = ["SELECT dp_diffuse(max(name), 'public') FROM dp_release WHERE kind = 'avg'", "SELECT dp_count('region', x, 1) FROM t",
+               "SELECT dp_sum('clinic', x, 20, '{\"name\":\"refined\",\"refine\":true}') FROM t", "SELECT dp_certificate()",
+               "SELECT dp_exposure('clinic')", "SELECT count(*) FROM dp_rdp", "SELECT dp_report()"]
+
+
+def check_calls(path):
+    """Every call answers, or says in a sentence what is wrong."""
+    db = connect(path)
+    for sql in STORY_CALLS:
+        try:
+            db.execute(sql).fetchall()
+        except sqlite3.Error as error:
+            assert len(str(error)) > 20, (sql, error)
+    db.close()
+
+
 def others(value, column, rng):
     """Returns replacements for `value`: some close to it, some far from it, and some of other types."""
     if value is None:
@@ -178,6 +194,8 @@ def check_edits(folder, name, table, copies, share):
             made += 1
             if verdict(path) == "ok":
                 unseen.append(what)
+            if name == "units":
+                check_calls(path)
     assert not [what for what in unseen if tuple(what.split(":")[0].split(" ")[0].split(".")) not in UNNOTICED], unseen
     assert made > 5 / share
 

@@ -237,19 +237,21 @@ def test_the_path_of_three_tiers_and_of_one_between():
     difference of two tiers is independent of the inner one: Cov(inner, outer) = Var(inner). `least` makes all walks end at the
     ceiling of a. Bounds of 7.5 standard deviations: the mean square of 600 normal errors exceeds it with probability 2e-11, and a mean
     product of two with 4e-12."""
-    errors = {tier: [] for tier in "abcd"}
+    errors = {}
+    db = open_ledger(people=30, tiers={}, accountant="rdp")
+    for tier, rate in (("a", 0.02), ("b", 0.005), ("c", 0.0005)):
+        one(db, "SELECT dp_tier(?, ?, 1e6, 1e-6, 'rdp')", tier, rate)
     for i in range(600):
-        db = open_ledger(people=30, tiers={"a": 0.02, "b": 0.005, "c": 0.0005}, accountant="rdp")
-        count(db, "a", until=0.001)
-        for tier in "bc":
-            one(db, "SELECT dp_diffuse('r', ?)", tier)
-        one(db, "SELECT dp_tier('d', 0.002, 8.0, 1e-6)")
-        one(db, "SELECT dp_diffuse('r', 'd')")
-        unit = 2.0 ** one(db, "SELECT granularity FROM dp_release")
-        clocks = {tier: clock_of(db, tier) * unit * unit for tier in "abcd"}
-        for tier in "abcd":
-            errors[tier].append(one(db, "SELECT value FROM dp_value WHERE tier = ?", tier) - 30)
-        db.close()
+        one(db, "SELECT dp_release('a', 'count', 'SELECT 1 FROM t', ?)", json.dumps({"name": f"r{i:03}", "clip": 1, "until": 0.001}))
+    for tier in "bcd":
+        if tier == "d":
+            one(db, "SELECT dp_tier('d', 0.002, 1e6, 1e-6)")
+        db.execute("SELECT dp_diffuse(name, ?) FROM dp_release", (tier,)).fetchall()
+    unit = 2.0 ** one(db, "SELECT DISTINCT granularity FROM dp_release")
+    clocks = {tier: one(db, "SELECT DISTINCT clock FROM dp_publication WHERE tier = ?", tier) * unit * unit for tier in "abcd"}
+    for tier in "abcd":
+        errors[tier] = [value - 30 for (value,) in db.execute("SELECT value FROM dp_value WHERE tier = ? ORDER BY release", (tier,))]
+        assert len(errors[tier]) == 600
     assert clocks["a"] < clocks["b"] < clocks["d"] < clocks["c"]
     n = len(errors["a"])
     for tier in "abcd":

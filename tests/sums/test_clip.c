@@ -199,7 +199,7 @@ enum { REACHES = sizeof reaches / sizeof *reaches };
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static void random_matrices(void) {
-  for (int run = 0; run < 6000; run++) {
+  for (int run = 0; run < 2500; run++) {
     int components = 1 + (int)(random_bits() % 5), bits = 1 + (int)(random_bits() % 126);
     size_t cells = 1 + random_bits() % 40;
     int64_t reach = reaches[random_bits() % REACHES], other = reaches[random_bits() % REACHES];
@@ -212,7 +212,7 @@ static void random_matrices(void) {
 
 /* The norm of each vector is so close to the reach that layout.c must compare both exactly. */
 static void near_the_reach(void) {
-  for (int run = 0; run < 6000; run++) {
+  for (int run = 0; run < 2500; run++) {
     int components = 1 + (int)(random_bits() % 4);
     struct matrix matrix = random_matrix(1 + random_bits() % 30, components, 50, run & 1);
     long double norm = norm_of(&matrix, 0, components);
