@@ -250,7 +250,7 @@ from conftest import *
 def start(code, *arguments, **options):
     """Starts a Python snippet in a process of its own. The snippet can use all names of this file."""
     prelude = PRELUDE.format(here=str(pathlib.Path(__file__).parent))
-    environment = dict(os.environ, BUILD=str(pathlib.Path(EXTENSION).parent), PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(os.environ, BUILD=str(pathlib.Path(EXTENSION).parent))
     return subprocess.Popen([sys.executable, "-c", prelude + textwrap.dedent(code), *map(str, arguments)],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                             **options)

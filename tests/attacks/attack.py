@@ -109,6 +109,11 @@ CALLS += [
 EACH_CALL = pytest.mark.parametrize("call", CALLS, ids=[call.kind for call in CALLS])
 EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=["aggregate", "dp_release"])
 
+
+def each_call_and_form(test):
+    """Half of the pairs are for make test-slow."""
+    return pytest.mark.sample(len(CALLS))(EACH_CALL(EACH_FORM(test)))
+
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 

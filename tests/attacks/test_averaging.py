@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, alarm, charges, one, room_for, system, verified
+from attack import alarm, charges, each_call_and_form, one, room_for, system, verified
 from conftest import refused
 
 ROOM = 5
@@ -17,8 +17,7 @@ def test_the_mean_of_naive_answers_is_the_answer():
     assert round(numpy.mean([60 + rng.normal(0, 4) for _ in range(10000)])) == 60
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(8)
 def test_a_name_is_one_answer_however_often_it_is_asked(call, form):
     """A named release has one answer and one charge, however often it is requested. The test uses the aggregate or dp_release(), and
@@ -33,8 +32,7 @@ def test_a_name_is_one_answer_however_often_it_is_asked(call, form):
         ("inner", 1), ("outer", 1)] and verified(db)
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(12)
 def test_every_answer_with_noise_of_its_own_is_paid_for(call, form):
     """Releases without a name, releases under another name and releases after dp_discard() all have fresh noise, and each is

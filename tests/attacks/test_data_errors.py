@@ -3,7 +3,7 @@ nothing. In diffuse only parameters cause errors, before any row is read."""
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, PEOPLE, Call, charges, fill, one, person, system, verified
+from attack import EACH_CALL, PEOPLE, Call, charges, each_call_and_form, fill, one, person, system, verified
 from conftest import connect, refused
 from odd import COLUMNS, ODD, odd_row
 
@@ -33,8 +33,7 @@ def test_a_naive_aggregate_fails_where_she_is_in_the_table():
 LONG = ["x" * 10**6, b"\xff" * 10**6, "[" * 10**5, "[" + "1," * 10**5 + "1]", "9" * 10**6, "[1" + "0" * 10**5 + ",0,0]"]
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(12)
 def test_no_row_raises_an_error(call, form):
     """A table with odd values in every column and rows of a megabyte gives one answer and one charge for each call."""
@@ -47,8 +46,7 @@ def test_no_row_raises_an_error(call, form):
     assert verified(db)
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_errors_in_parameters_do_not_know_the_data(call, form):
     """Errors in parameters have the same text with one person's rows, without these rows and with any other data. These errors
     cost nothing."""

@@ -3,7 +3,7 @@ times the clip, but the noise is made for a change of one clip."""
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, PEOPLE, alarm, check_one_unit_more, one, person, system
+from attack import EXACT, KEYS, PEOPLE, alarm, check_one_unit_more, each_call_and_form, one, person, system
 
 pytestmark = pytest.mark.xdist_group("heavy_units")
 
@@ -28,8 +28,7 @@ def test_one_unit_moves_a_naive_sum_by_ten_thousand_clips():
     assert naive(PEOPLE + HEAVY["large values"]) - naive(PEOPLE) == ROWS
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(8)
 def test_one_unit_moves_the_integers_by_one_sensitivity(call, form, tmp_path):
     check_one_unit_more(call, form, tmp_path, HEAVY)

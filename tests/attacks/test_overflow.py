@@ -6,7 +6,7 @@ import math
 import numpy
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, check_one_unit_more, one, person, system
+from attack import check_one_unit_more, each_call_and_form, one, person, system
 
 HUGE = 1.7976931348623157e308
 
@@ -39,8 +39,7 @@ RUNS = {
 }
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(12)
 def test_no_unit_moves_the_integers_by_more_than_the_sensitivity(call, form, tmp_path):
     check_one_unit_more(call, form, tmp_path, {name: [person("new", x) for x in values] for name, values in RUNS.items()})

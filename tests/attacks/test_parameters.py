@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, UNLIMITED, Call, charges, one, system, verified
+from attack import UNLIMITED, Call, charges, each_call_and_form, one, system, verified
 from conftest import connect, refused
 
 
@@ -49,8 +49,7 @@ ALSO = {"dim": ["1.5", "1e9", "9223372036854775807"], "bins": ["1.5", "1e9", "92
         "q": ["1.5", "'[NaN]'", "'[2]'"], "lo": ["2"], "hi": ["-2", "-2.5"], "clip": ["1e-151", "1e151"]}
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(12)
 def test_no_call_takes_them(call, form):
     """For each parameter in turn, diffuse refuses each bad value and charges nothing. The error is the same if the table is empty,
@@ -73,8 +72,7 @@ def test_no_call_takes_them(call, form):
     assert one(db, "SELECT count(*) FROM dp_release") == 0
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_no_weight_is_one_of_them(call, form):
     db = system(tiers={"inner": 1.0})
     for bad in ["null", "NaN", "9e999", "-9e999", "Infinity", '"1x"', "[1]", "true", "0", "-0.0", "-1", "5e-324", "1e-310",

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, FORMS, charges, one, room_for, system, verified
+from attack import FORMS, charges, each_call_and_form, one, room_for, system, verified
 from conftest import PATIENCE, connect, refused, start
 
 
@@ -32,8 +32,7 @@ def test_two_naive_readers_both_get_the_last_of_a_budget():
     assert len(answers) == 2 and None not in answers
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.sample(12)
 def test_whoever_comes_while_the_last_release_reads_is_refused(call, form, tmp_path):
     """While the last release that fits the budget reads its rows, another connection asks for a release, with the same

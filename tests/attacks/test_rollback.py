@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, charges, one, room_for, system, verified
+from attack import charges, each_call_and_form, one, room_for, system, verified
 from conftest import connect, refused
 
 ROOM = 3
@@ -56,8 +56,7 @@ def test_a_naive_budget_is_refunded(how):
     assert None not in answers and one(naive.db, "SELECT left FROM budget") == ROOM
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @EACH_UNDOING
 @pytest.mark.parametrize("where", ["memory", "file"])
 @pytest.mark.sample(12)

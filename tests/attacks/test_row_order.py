@@ -4,7 +4,7 @@ distribution."""
 
 import random
 
-from attack import EACH_CALL, EACH_FORM, EXACT, KEYS, check_distance, fill, lattice, one, path_for, person, system
+from attack import EXACT, KEYS, check_distance, each_call_and_form, fill, lattice, one, path_for, person, system
 
 UNITS = 300
 
@@ -32,8 +32,7 @@ def test_a_naive_sum_moves_by_every_unit_at_once():
     assert naive(absorbed()) == 0 and naive(kept()) == UNITS and sorted(absorbed()) == sorted(kept())
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_the_integers_are_the_same_in_every_order(call, form, tmp_path):
     """The naive sum changes by 300 sensitivities, and the sum of diffuse changes only by the noise."""
     path = path_for(call, tmp_path)

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from attack import EACH_CALL, EACH_FORM, charges, one, person, system, verified
+from attack import charges, each_call_and_form, one, person, system, verified
 from conftest import refused
 from math import nextafter
 
@@ -75,8 +75,7 @@ def test_tiny_charges_exhaust_a_budget():
     assert verified(db)
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 @pytest.mark.usefixtures("period")
 @pytest.mark.sample(12)
 def test_the_smallest_release_is_charged(call, form):

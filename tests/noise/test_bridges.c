@@ -18,7 +18,7 @@
 #define ALARM 1e-11
 #define LIMIT 7.0
 #define REACH 1500
-#define DRAWS 200000
+#define DRAWS 100000
 #define CONTROLS 500000
 
 static int64_t inner[CONTROLS], outer[CONTROLS], between[CONTROLS];

@@ -109,7 +109,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 def test_the_interval_covers(sizes):
     """In clips. The lower end holds always, and the upper end where no unit is larger than `cut_within` says."""
     runs, n = 400, 4000
