@@ -57,10 +57,8 @@ def test_a_process_killed_before_its_answer_has_paid_and_knows_nothing(tmp_path)
     path = tmp_path / "people.db"
     system(path, {"inner": 1.0}).close()
     run("""
-        db, other = connect(sys.argv[1]), connect(sys.argv[1])
-        def look():
-            if one(other, "SELECT count(*) FROM dp_charge"): os.kill(os.getpid(), signal.SIGKILL)
-        db.set_progress_handler(look, 50)
+        db = connect(sys.argv[1])
+        once_charged(db, sys.argv[1], lambda: os.kill(os.getpid(), signal.SIGKILL))
         one(db, "SELECT dp_sum('inner', x, 1, 'a') FROM people")
         """, path, expect=-signal.SIGKILL)
     db = connect(path)
