@@ -155,25 +155,7 @@ int json_table(struct json *json, const char *table, json_take *take, void *cont
   return each_member(json, table, "array", table_sql, take, context);
 }
 
-/* ---- members as texts ------------------------------------------------------------------------ */
-
-struct text_taker {
-  struct error *error;
-  json_take_text *take;
-  void *context;
-};
-
-static int take_as_text(void *context, const char *key, const char *type, sqlite3_value *value) {
-  struct text_taker *taker = context;
-  const char *text = (const char *)sqlite3_value_text(value);
-  (void)type;
-  return text ? taker->take(taker->context, key, text) : error_set_memory(taker->error);
-}
-
-int json_text_members(struct json *json, const char *object, json_take_text *take, void *context) {
-  struct text_taker taker = {json->error, take, context};
-  return json_members(json, object, take_as_text, &taker);
-}
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 struct list {
   char **texts; /* with a null pointer after the last one */

@@ -29,10 +29,6 @@ typedef int json_take(void *context, const char *key, const char *type, sqlite3_
 int json_members(struct json *json, const char *object, json_take *take, void *context);
 int json_elements(struct json *json, const char *array, json_take *take, void *context);
 
-/* The same with each value as a text, to which SQLite converts it. */
-typedef int json_take_text(void *context, const char *key, const char *text);
-int json_text_members(struct json *json, const char *object, json_take_text *take, void *context);
-
 /* Returns the elements of a JSON array as texts, with a null pointer after the last one. Converts
 ** them with key_text() (sql_text.h); with `names`, all must be texts, and `names` is what the error
 ** says about others. After an error, returns null with the error set, and *count is 0.

@@ -77,8 +77,11 @@ int responses_finish(struct request *request, int by_unit, struct error *error) 
 
 /* ---- the definition of a release ------------------------------------------------------------- */
 
-static int take_member(void *context, const char *key, const char *text) {
+static int take_member(void *context, const char *key, const char *type, sqlite3_value *value) {
   struct survey *survey = context;
+  const char *text = (const char *)sqlite3_value_text(value);
+  (void)type;
+  if (!text) return 0;
   char **member = strcmp(key, "otherwise") == 0 ? &survey->otherwise : &survey->kernel;
   if (strcmp(key, "n") == 0) {
     survey->reports = strtoll(text, 0, 10);
@@ -99,9 +102,8 @@ int survey_read(struct survey *survey, const struct publication *publication, st
   struct ledger *ledger = publication->session->ledger;
   const char *model = publication->definition.release.model;
   *survey = (struct survey){0};
-  if (!model || !json_text_members(ledger_json(ledger), model, take_member, survey) ||
-      !survey->kernel || !survey->otherwise || survey->reports < 1 ||
-      survey->reports > RESPONSE_MAX_ROWS)
+  if (!model || !json_members(ledger_json(ledger), model, take_member, survey) || !survey->kernel ||
+      !survey->otherwise || survey->reports < 1 || survey->reports > RESPONSE_MAX_ROWS)
     return error_set(
         error, "release '%s' has an impossible kernel (restore the ledger from a backup)",
         publication->definition.release.name ? publication->definition.release.name : "");
