@@ -71,10 +71,11 @@ static int append(struct row_list *rows, int type, const void *bytes, int size) 
     rows->room = room;
   }
   if (end > rows->bytes_room) {
-    unsigned char *grown = sqlite3_realloc64(rows->bytes, end * 2);
+    size_t room = end + end / 4; /* old and new bytes are in memory at the same time */
+    unsigned char *grown = sqlite3_realloc64(rows->bytes, room);
     if (!grown) return error_set_memory(rows->error);
     rows->bytes = grown;
-    rows->bytes_room = end * 2;
+    rows->bytes_room = room;
   }
   memcpy(rows->bytes + used, &cell, sizeof cell);
   if (size) memcpy(rows->bytes + used + sizeof cell, bytes, (size_t)size);

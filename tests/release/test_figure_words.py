@@ -276,7 +276,7 @@ def test_an_answer_without_memory_for_all_rows_is_an_error(tmp_path):
     db.close()
     said = run("""
         db = connect(sys.argv[1])
-        for limit in range(10_000_000, 3_000_000, -800_000):
+        for limit in range(18_000_000, 3_000_000, -1_500_000):
             try:
                 one(db, f"PRAGMA hard_heap_limit = {limit}")
                 print(one(db, sys.argv[2]))
