@@ -446,6 +446,15 @@ double column_number(sqlite3_stmt *row, int column) {
   return is_null ? (double)NAN : sqlite3_column_double(row, column);
 }
 
+struct ledger_value column_value(sqlite3_stmt *row) {
+  return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
+                               sqlite3_column_int(row, 1),
+                               sqlite3_column_double(row, 2),
+                               column_number(row, 3),
+                               column_number(row, 4),
+                               column_number(row, 5)};
+}
+
 /* ---- the end of a transaction ---------------------------------------------------------------- */
 
 void statements_end(struct ledger *ledger) {

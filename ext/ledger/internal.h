@@ -151,6 +151,9 @@ struct bytes column_bytes(sqlite3_stmt *statement, int column);
 /* Returns the number in a column, or NaN for NULL. */
 double column_number(sqlite3_stmt *statement, int column);
 
+/* Reads key, component, value, stddev, low and high from the first columns of a row. */
+struct ledger_value column_value(sqlite3_stmt *row);
+
 /* The subjects that the open transaction changes, so that the commit seals them. The subject of a
 ** release is its id, which is above 0. */
 #define SEAL_TERMS  0    /* dp_ledger, dp_tier, dp_policy, dp_grant, dp_page */
@@ -422,9 +425,6 @@ int releases_verify(struct ledger *ledger);
 /* SQL that reduces a time to its date. The time of day would show how long a release took, which
 ** depends on the rows of single units. */
 #define DAY(time) "substr(" time ", 1, 10)"
-
-/* Reads key, component, value, stddev, low and high from the first columns of a row. */
-struct ledger_value value_read(sqlite3_stmt *row);
 
 /* Returns a copy of a certificate with what the audience of a tier may know, or null on error. */
 char *views_certificate(struct ledger *ledger, const char *certificate, const char *tier);

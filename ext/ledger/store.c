@@ -479,7 +479,7 @@ int ledger_values(struct ledger *ledger, int64_t release_id, const char *tier,
                                      " WHERE release_id = ? AND tier = ? ORDER BY key, component",
                                      "is", release_id, tier);
   while (statement_row(ledger, row)) {
-    struct ledger_value value = value_read(row);
+    struct ledger_value value = column_value(row);
     if (!(value.key ? take(context, &value) : ledger_fail(ledger, "out of memory"))) break;
   }
   return !error_is_set(ledger->error);

@@ -6,7 +6,6 @@
 ** privacy.
 ** Tests: tests/ledger/test_display.py, tests/ledger/test_columns.py, tests/ledger/test_ledger.py,
 ** tests/functions/test_guard.py, tests/report/test_export.py */
-#include <math.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -83,15 +82,6 @@ SQLITE_EXTENSION_INIT3
   " LIMIT 1), " r ".options))"
 /* clang-format on */
 
-struct ledger_value value_read(sqlite3_stmt *row) {
-  return (struct ledger_value){(const char *)sqlite3_column_text(row, 0),
-                               sqlite3_column_int(row, 1),
-                               sqlite3_column_double(row, 2),
-                               column_number(row, 3),
-                               column_number(row, 4),
-                               column_number(row, 5)};
-}
-
 int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char *tier,
                            ledger_take_words *take, void *context) {
   sqlite3_stmt *row = statement_bind(ledger,
@@ -102,7 +92,7 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
                                      " ORDER BY key, component",
                                      "is", release_id, tier);
   while (statement_row(ledger, row)) {
-    struct ledger_value value = value_read(row);
+    struct ledger_value value = column_value(row);
     const char *figure = (const char *)sqlite3_column_text(row, 7);
     const char *label = (const char *)sqlite3_column_text(row, 8);
     if (!(value.key && figure && label
