@@ -10,9 +10,6 @@
 
 /* ---- cost.c: costs and budgets --------------------------------------------------------------- */
 
-/* What a publication costs, how costs are rounded and added up, so that a cost is never
-** below its true value, and what Renyi differential privacy makes of it. */
-
 /* A publication with this cost is (alpha, alpha rate + curve(alpha))-RDP for every order alpha,
 ** except with failure probability delta. Gaussian noise costs a rate only, pure mechanisms such as
 ** Laplace noise cost a curve, and approximate ones such as private key selection a delta. */
@@ -109,7 +106,6 @@ double zcdp_rate(double epsilon, double delta, double *order);
 ** - 1) r(alpha) is an upper bound, because this function is convex. Below the least stored order, r
 ** is at most its value there, because r does not decrease with alpha. renyi_curve_at() returns this
 ** bound for any order in (1, infinity]. */
-
 double renyi_curve_at(const double curve[RENYI_ORDERS], double alpha);
 
 /* Returns the least epsilon to which the sum of `rate` >= 0 and a curve >= 0 converts, at the

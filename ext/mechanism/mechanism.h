@@ -225,7 +225,7 @@ extern const struct mechanism gaussian_mechanism, ou_mechanism, laplace_mechanis
 const struct family *mechanism_family(const struct mechanism *mechanism,
                                       const struct family *family);
 
-/* ---- families -------------------------------------------------------------------------------- */
+/* ---- families (families.c) ------------------------------------------------------------------- */
 
 /* The families of sums (sums/layout.h). A kind of release belongs to one family. The comments say
 ** what a row adds to its cell: x is its value, and u is (x - middle)/half, where middle is the
@@ -247,7 +247,7 @@ extern const struct family family_key_sum;     /* x, in a cell for each key */
 extern const struct family family_key_mean;    /* 1 and u, in a cell for each key */
 extern const struct family family_key_spread;  /* 1, u and 2 u^2 - 1, in a cell for each key */
 
-/* ---- the exponential mechanism --------------------------------------------------------------- */
+/* ---- the exponential mechanism (quantiles.c) ------------------------------------------------- */
 
 /* The exponential mechanism: how strongly a draw prefers the better of its
 ** candidates, and the draw of one quantile. */
@@ -327,7 +327,7 @@ double leaf_draw_most_error(const struct leaf_draw *draw, double epsilon, double
 /* Returns the value in the middle of a leaf: of its grid values, or of its part of the range. */
 double leaf_draw_value(const struct contribution *question, int leaf);
 
-/* ---- series ---------------------------------------------------------------------------------- */
+/* ---- series (series_matrix.c) ---------------------------------------------------------------- */
 
 /* The mathematics of a series, one release whose numbers arrive period by period.
 **
@@ -417,7 +417,7 @@ void series_layout(struct layout *shape, const struct series *series, int replac
 /* Returns B, the norm that a unit may count from the first to the last period, in fine steps. */
 int64_t series_reach(const struct layout *shape);
 
-/* ---- estimates ------------------------------------------------------------------------------- */
+/* ---- estimates (estimate.c, quantiles.c) ----------------------------------------------------- */
 
 /* How a lattice point is read, and how the published numbers are computed from it. This
 ** is post-processing, so floating point is safe here.
@@ -573,7 +573,7 @@ double estimate_threshold(const struct reading *reading);
 #define BOUNDS_ALARM 1e-3
 double estimate_bounds_threshold(const struct reading *reading);
 
-/* ---- cross tables ---------------------------------------------------------------------------- */
+/* ---- cross tables (cross_tables.c) ----------------------------------------------------------- */
 
 /* cross_tables.c divides the charge of cross tables (sums/layout.h) between them. A
 ** table A that is measured with the share w_A of the squared sensitivity has noise of variance

@@ -1,12 +1,5 @@
 /* exact_events.h: the bits, events and integers of which all samplers consist. Their probabilities
-** are exact; nothing is rounded or truncated.
-**
-**   csprng_word(), csprng_take()  random bits
-**   below()      a uniform integer below n; below_wide() for n of up to 126 bits
-**   happens()    an event of rational probability
-**   bernoulli()  an event of probability exp(-gamma), gamma <= 1 rational
-**   decays()     an event of probability exp(-n/base), for any exponent
-**   geometric()  P(k) proportional to exp(-k n/d) */
+** are exact; nothing is rounded or truncated. */
 #ifndef DIFFUSE_NOISE_EXACT_EVENTS_H
 #define DIFFUSE_NOISE_EXACT_EVENTS_H
 

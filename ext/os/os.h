@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- threads --------------------------------------------------------------------------------- */
+/* ---- threads (process.c) --------------------------------------------------------------------- */
 
 /* Threads, locks between threads, and a clock that does not jump when somebody changes the system
 ** time. */
@@ -69,7 +69,7 @@ int64_t clock_milliseconds(void);
 /* Waits for about this number of microseconds. A signal may end the wait earlier. */
 void clock_sleep(unsigned microseconds);
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files (file.c) -------------------------------------------------------------------------- */
 
 /* Files and locks between processes. All names of files are in UTF-8. The functions named
 ** file_ never open an existing file to read or write it: on POSIX systems, a process that closes a
@@ -153,7 +153,7 @@ int lock_file_take(const char *name, const char *model, intptr_t *lock, struct l
 void lock_file_drop(intptr_t lock, const char *name);
 void lock_file_forget(intptr_t lock);
 
-/* ---- the process ----------------------------------------------------------------------------- */
+/* ---- the process (process.c) ----------------------------------------------------------------- */
 
 /* This process: whether it opened a connection or is a child of the one that did, its
 ** memory for large tables, and a decimal point in its numbers. */

@@ -10,7 +10,7 @@
 #include "sums/layout.h"
 #include "sums/sums.h"
 
-/* ---- sums by unit and cell ------------------------------------------------------------------- */
+/* ---- sums by unit and cell (partitioned_sums.c) ---------------------------------------------- */
 
 /* Exact sums for each pair of unit and cell, for millions of pairs.
 **
@@ -117,7 +117,7 @@ enum sums_added partitioned_sums_take_part(struct partitioned_sums *records,
                                            const struct record_part *part, take_unit *take,
                                            void *context);
 
-/* ---- rows in buckets ------------------------------------------------------------------------- */
+/* ---- rows in buckets (row_store.c) ----------------------------------------------------------- */
 
 /* Rows of units in buckets, which partitioned sums explain. The stores of
 ** partitioned_sums.c differ in the width of their rows.
@@ -286,7 +286,7 @@ static inline size_t rows_of(const struct row_store *store, const struct bucket 
 /* Prefetches a chunk of short rows, or the first rows of another chunk. */
 void row_store_prefetch(const struct bucket *bucket, size_t chunk);
 
-/* ---- cross tables ---------------------------------------------------------------------------- */
+/* ---- cross tables (cross_sums.c) ------------------------------------------------------------- */
 
 /* The sums of cross tables (layout.h): clips one unit's rows, adds up the measured
 ** tables, and numbers the cells of the full table that rows lie in. All arithmetic that matters for

@@ -13,7 +13,7 @@
 #include "os/os.h"
 #include "sums/layout.h"
 
-/* ---- identities ------------------------------------------------------------------------------ */
+/* ---- identities (identity.c) ----------------------------------------------------------------- */
 
 /* Privacy units and group keys as identities of 128 bits.
 **
@@ -102,7 +102,7 @@ static inline uint64_t identity_mix(const struct secret *secret, struct identity
   return mixed ^ (mixed >> 32);
 }
 
-/* ---- tables of units ------------------------------------------------------------------------- */
+/* ---- tables of units (unit_table.c) ---------------------------------------------------------- */
 
 /* A hash table from identities to 64-bit totals of rows, for millions of identities.
 **
@@ -221,7 +221,7 @@ struct partitioned_sums;
 typedef int take_record(void *context, struct identity unit, uint32_t cell, const int128 *values);
 typedef void expect_unit(const void *context, struct identity unit);
 
-/* ---- households ------------------------------------------------------------------------------ */
+/* ---- households (households.c) --------------------------------------------------------------- */
 
 /* The wider units of a ledger, such as households, and how much one of them may
 ** count.
@@ -275,7 +275,7 @@ size_t households_count(const struct households *households);
 #define HOUSEHOLD_FAR 18
 int household_project(int128 *values, size_t count, int64_t reach, int is_far);
 
-/* ---- keys of groups -------------------------------------------------------------------------- */
+/* ---- keys of groups (group_keys.c) ----------------------------------------------------------- */
 
 /* The keys of a grouped release, and the cell of each key.
 **
@@ -328,7 +328,7 @@ int group_keys_is_kept(const struct group_keys *cells, int cell);
 /* Returns 64 bits that depend only on the key's text and the secret, not on the order of rows. */
 uint64_t group_keys_hash(const struct group_keys *cells, int cell);
 
-/* ---- cells of a full table ------------------------------------------------------------------- */
+/* ---- cells of a full table (cross_sums.c) ---------------------------------------------------- */
 
 /* The full table of cross tables may have up to 2^62 cells. Records of units (internal.h)
 ** have a cell of 32 bits. In a full table of at most FULL_CELLS_DIRECT cells, a cell is its own
@@ -347,7 +347,7 @@ int full_cells_number(struct full_cells *cells, int64_t cell);
 int full_cells_count(const struct full_cells *cells);
 int64_t full_cells_cell(const struct full_cells *cells, int number);
 
-/* ---- one number ------------------------------------------------------------------------------ */
+/* ---- one number (scalar_sum.c) --------------------------------------------------------------- */
 
 /* Turns rows into one exact total. The code bounds the contribution of each privacy
 ** unit and adds up the bounded contributions.
@@ -464,7 +464,7 @@ const struct secret *scalar_sum_secret(const struct scalar_sum *accumulator);
 ** Returns 1, or 0 if memory ran out. */
 int scalar_sum_total(struct scalar_sum *accumulator, int128 *total);
 
-/* ---- vectors --------------------------------------------------------------------------------- */
+/* ---- vectors (vector_sum.c) ------------------------------------------------------------------ */
 
 /* Turns rows into one exact vector of totals. The code clips the matrix of each unit
 ** (layout.h) and adds up the clipped matrices.
@@ -595,7 +595,7 @@ int vector_parts_add(struct vector_parts *parts, int number, unsigned part);
 ** Returns 0 if the vectors must be added up on one thread after all. Their records are complete. */
 int vector_parts_end(struct vector_parts *parts);
 
-/* ---- states of shards ------------------------------------------------------------------------ */
+/* ---- states of shards (shard_state.c) -------------------------------------------------------- */
 
 /* Writes the exact sums of one shard (a part of the data) as bytes, and reads such
 ** bytes. Another machine can add up the sums of several shards.
@@ -687,7 +687,7 @@ int shard_state_fits(const struct shard_state *state, size_t numbers);
 struct identity shard_state_unit(struct shard_state *state, uint64_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);
 
-/* ---- allowances of a series ------------------------------------------------------------------ */
+/* ---- allowances of a series (allowance.c) ---------------------------------------------------- */
 
 /* The book of a series: what each unit has counted so far, from period to period.
 **
