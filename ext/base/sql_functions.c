@@ -28,10 +28,10 @@ struct cell {
 };
 
 struct row_list {
-  unsigned char *bytes; /* the cells, in their order */
-  size_t *places;       /* where they begin, and where the last one ends */
-  size_t count, room, bytes_room;
-  int columns;
+  unsigned char *bytes; /* the cells */
+  size_t *places;       /* where they begin; a cell may have the place of an equal one above it */
+  size_t count, room, used, bytes_room;
+  int columns; /* 0: one row of any length */
   struct error *error;
 };
 
@@ -59,16 +59,25 @@ struct cursor {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* Many columns have one text in all rows, which is therefore stored once. */
 static int append(struct row_list *rows, int type, const void *bytes, int size) {
   struct cell cell = {type, size};
-  size_t used = rows->count ? rows->places[rows->count] : 0,
-         end = used + sizeof cell + (size_t)size;
-  if (rows->count + 2 > rows->room) {
+  size_t columns = (size_t)rows->columns, end = rows->used + sizeof cell + (size_t)size;
+  if (rows->count == rows->room) {
     size_t room = rows->room * 2 + 64,
            *places = sqlite3_realloc64(rows->places, sizeof *places * room);
     if (!places) return error_set_memory(rows->error);
     rows->places = places;
     rows->room = room;
+  }
+  if (columns && rows->count >= columns) {
+    size_t place = rows->places[rows->count - columns];
+    const unsigned char *above = rows->bytes + place;
+    if (memcmp(above, &cell, sizeof cell) == 0 &&
+        (!size || memcmp(above + sizeof cell, bytes, (size_t)size) == 0)) {
+      rows->places[rows->count++] = place;
+      return 1;
+    }
   }
   if (end > rows->bytes_room) {
     size_t room = end + end / 4; /* old and new bytes are in memory at the same time */
@@ -77,10 +86,10 @@ static int append(struct row_list *rows, int type, const void *bytes, int size) 
     rows->bytes = grown;
     rows->bytes_room = room;
   }
-  memcpy(rows->bytes + used, &cell, sizeof cell);
-  if (size) memcpy(rows->bytes + used + sizeof cell, bytes, (size_t)size);
-  rows->places[rows->count++] = used;
-  rows->places[rows->count] = end;
+  memcpy(rows->bytes + rows->used, &cell, sizeof cell);
+  if (size) memcpy(rows->bytes + rows->used + sizeof cell, bytes, (size_t)size);
+  rows->places[rows->count++] = rows->used;
+  rows->used = end;
   return 1;
 }
 
@@ -333,9 +342,12 @@ static sqlite3_int64 hash_row(const struct row_list *rows, size_t row,
   crypto_hash_sha256_state state;
   sqlite3_int64 hash;
   crypto_hash_sha256_init(&state);
-  crypto_hash_sha256_update(&state, rows->bytes + places[0], places[rows->columns] - places[0]);
-  if (arguments->count)
-    crypto_hash_sha256_update(&state, arguments->bytes, arguments->places[arguments->count]);
+  for (int i = 0; i < rows->columns; i++) {
+    struct cell cell;
+    memcpy(&cell, rows->bytes + places[i], sizeof cell);
+    crypto_hash_sha256_update(&state, rows->bytes + places[i], sizeof cell + (size_t)cell.size);
+  }
+  if (arguments->count) crypto_hash_sha256_update(&state, arguments->bytes, arguments->used);
   crypto_hash_sha256_final(&state, digest);
   memcpy(&hash, digest, sizeof hash);
   return hash & INT64_MAX >> 1; /* some room for rows that are equal */
