@@ -4,7 +4,6 @@
 ** confidential.
 ** Tests: tests/ledger/test_exposure.py, tests/ledger/test_certificate.py */
 #include <math.h>
-#include <string.h>
 
 #include "base/number.h"
 #include "ledger/internal.h"

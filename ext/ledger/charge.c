@@ -19,7 +19,6 @@
 ** Tests: tests/ledger/test_exposure.py, tests/release/test_until.py,
 ** tests/attacks/test_race.py */
 #include <math.h>
-#include <string.h>
 
 #include "ledger/internal.h"
 

@@ -5,7 +5,6 @@
 #include "release/kinds.h"
 
 #include <assert.h>
-#include <math.h>
 #include <sqlite3ext.h>
 #include <stdio.h>
 #include <string.h>
