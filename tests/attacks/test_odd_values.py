@@ -41,7 +41,7 @@ def finite(answer):
 
 @EACH_CALL
 @pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_an_odd_row_moves_the_integers_by_no_more_than_the_sensitivity(call, column, tmp_path):
     """The test tries the aggregate and dp_release() in turn. If the odd value is the unit of the row, the row may count
     for an existing unit and move this unit from one end of the range to the other, which is twice the sensitivity."""

@@ -45,7 +45,7 @@ def functions():
 
 
 @pytest.mark.parametrize("name,arguments", functions(), ids=lambda x: str(x))
-@pytest.mark.sample(60)
+@pytest.mark.sample(40)
 def test_no_error_shows_an_argument(name, arguments, tmp_path, monkeypatch):
     """The test puts a secret into each argument of each function, as a column or as a bound parameter. The other arguments are
     chosen at random and may be right or wrong."""

@@ -380,6 +380,7 @@ FOLLOWS = {"dp_publication": "release_id rate shrink delta clipped unclipped uni
 
 @pytest.mark.parametrize("table", FOLLOWS)
 @pytest.mark.parametrize("name", ["units", "rows"])
+@pytest.mark.sample(4)
 def test_another_number_is_noticed_although_its_seals_are_right(ledgers, tmp_path, name, table):
     path, rng = copy_of(ledgers, name, tmp_path), random.Random(f"{name}{table}")
     seal_anew(path)

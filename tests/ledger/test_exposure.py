@@ -160,6 +160,7 @@ def check(history, coalition):
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.sample(5)
 def test_exposure_is_the_rate_of_the_joint_law(path, seed):
     history = History(path, seed, tiers=3 + seed % 3)
     history.run(14)
@@ -277,6 +278,7 @@ MOST = 200_000  # bytes; the ledger has about 10 million, and a table by itself 
 @pytest.mark.skipif(not pathlib.Path("/proc/self/io").exists(), reason="only Linux counts the bytes that a process reads")
 @pytest.mark.parametrize("table, column, rows", [
     ("dp_value", "release", 1), ("dp_publication", "release", 1), ("dp_charge", "release", 3), ("dp_release", "name", 1)])
+@pytest.mark.sample(2)
 def test_a_name_is_found_in_a_long_ledger_without_a_scan(long_ledger, table, column, rows):
     names = {"release-7000": rows, "nobody": 0, "again": {"dp_charge": 5, "dp_release": 2}.get(table, 1)}
     everything, scanned = bytes_read(long_ledger, f"SELECT * FROM {table}")

@@ -298,6 +298,7 @@ def test_no_adversary_gets_more_than_the_budget_of_each_period(path, clock, seed
 
 
 @pytest.mark.parametrize("budget", sorted({b for budgets in BUDGETS for b in budgets}))
+@pytest.mark.sample(6)
 def test_the_budget_is_used_up_to_the_last_drop(path, budget):
     """Releases of decreasing weight fill a tier until 1e-10 of the limit is left. The true guarantee is within the budget."""
     db = connect(path)

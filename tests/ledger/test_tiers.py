@@ -74,7 +74,7 @@ def spent_delta(db, epsilon):
 @pytest.mark.parametrize("epsilon,delta,releases", [
     (epsilon, delta, releases) for epsilon, delta, releases in BUDGETS if releases < 60] + [
     (1.0, 1e-6, 60), (8.0, 1e-9, 60), (20.0, 1e-12, 60), (0.1, 1e-3, 60), (3.0, 1e-6, 1000), (20.0, 1e-12, 1000)])
-@pytest.mark.sample(20)
+@pytest.mark.sample(10)
 def test_a_tier_admits_exactly_so_many(db, epsilon, delta, releases):
     one(db, "SELECT dp_tier('t', dp_rate(?1, ?2, ?3), ?1, ?2, 'gdp')", epsilon, delta, releases)
     assert one(db, "SELECT releases_left FROM dp_budget") == releases

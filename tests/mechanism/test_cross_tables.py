@@ -210,6 +210,7 @@ KINDS = [("group_count", {}), ("group_count", {"clip": 3}), ("group_sum", {"clip
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind, more", KINDS)
+@pytest.mark.sample(8)
 def test_neighbours_differ_by_the_sensitivity_at_most(kind, more, adjacency):
     """Under the same noise, the points of neighbours differ by at most the charged sensitivity, whatever the rows of the unit are: many
     rows, one cell or many, extreme values. The order of rows does not matter."""

@@ -279,6 +279,7 @@ def test_thresholds_of_rows_and_of_replacement():
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
 @pytest.mark.parametrize("protects", ["unit", "row"])
+@pytest.mark.sample(9)
 def test_a_key_of_one_unit_alone_is_shown_with_probability_delta(kind, protects):
     """With 6000 units that have one key each and max_groups 1, a key is shown with probability exactly delta = 0.05. The share of
     shown keys must be between 0.033 and 0.068 (false alarm 2e-10), so the test detects half or twice the probability."""
@@ -349,6 +350,7 @@ def books(path):
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_GROUPS)
+@pytest.mark.sample(5)
 def test_every_tier_selects_by_its_own_noise(path, kind):
     """Each tier publishes the keys whose noisy counts at this tier reach the threshold of this tier. (The path stores these
     counts for all keys.) Some keys of the inner tier disappear at the outer tier, and some keys appear there. At least 30 and

@@ -83,6 +83,7 @@ def test_quantiles_of_few_rows(xs):
 
 
 @pytest.mark.parametrize("q", [0, 0.1, 0.333, 0.4, 0.5, 0.9])
+@pytest.mark.sample(3)
 def test_a_plan_of_a_quantile_holds_for_every_q(q):
     """The rows are spread evenly, so that dp_plan() assumes what is the case. The noise is many leaves wide."""
     keys, n = 200, 500

@@ -42,7 +42,7 @@ def released(db, kind, parameters, by_unit, source="t", form="query"):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind,protects", cases())
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_every_kind_is_what_it_says(kind, protects, adjacency):
     """Compares the answers for random tables with heavy units and odd values. The rows are in random order, and the test uses
     both forms of the call."""

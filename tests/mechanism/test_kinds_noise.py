@@ -359,6 +359,7 @@ def paid(db, tier):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(24)
 def test_replay_diffuse_refine(kind):
     """Replays and dp_diffuse() are identical, cost nothing and have the same type, for the aggregate (half of the kinds) and for
     dp_release(). A refinement pays the difference."""

@@ -32,7 +32,7 @@ def statistics(values):
     return {"count": len(values), "average": mean, "variance": variance, "standard deviation": math.sqrt(variance)}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind, mechanism", KINDS)
 @pytest.mark.alarm(1e-7)
 def test_the_truth_is_in_95_of_100_intervals(kind, mechanism):

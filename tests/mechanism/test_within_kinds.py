@@ -53,7 +53,7 @@ def check(kind, parameters, result, rows, wider):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_every_kind_adds_up_households(kind):
     """With random households of all sizes, by the question and as an aggregate, on one thread and on three."""
     rng = random.Random(kind)

@@ -134,7 +134,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("options", SETTINGS)
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_profile_is_the_recursion(options, mechanism):
     db = open_ledger()
     train(db, mechanism=mechanism, **options)

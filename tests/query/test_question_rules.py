@@ -150,6 +150,7 @@ QUERIES = [f"SELECT {test} FROM visit" for test in [
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("declared", TYPES)
+@pytest.mark.sample(24)
 def test_columns_compare_as_in_the_database(declared, strict):
     """The truth is SQLite's answer over a table of the same type that has the rows of one unit."""
     types = ("INT", "TEXT", "BLOB", "REAL", "ANY", "TEXT COLLATE NOCASE")

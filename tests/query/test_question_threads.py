@@ -238,7 +238,7 @@ def corpus():
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_threads_give_the_same_to_the_last_integer(tmp_path, unit):
     fill(tmp_path / "0", rows=2000, unit=unit)
     for threads in (1, 3):

@@ -31,7 +31,7 @@ def apart(db):
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_comparisons_of_a_question_are_those_of_plain_sqlite(tmp_path, seed):
     path = str(tmp_path / "db")

@@ -81,6 +81,7 @@ def ask(db, kind, p, name, tier="t"):
 @pytest.mark.parametrize("protects,adjacency", [("unit", "add-remove"), ("unit", "replace"), ("row", "add-remove")])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.sample(24)
 def test_the_share_is_that_of_the_definition(kind, mechanism, protects, adjacency):
     if (kind.endswith("group_count_distinct") and protects == "row") or (kind.startswith("ou_") and mechanism == "laplace"):
         pytest.skip("refused as a whole")

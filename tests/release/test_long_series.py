@@ -182,6 +182,7 @@ def test_a_series_that_changes_meanwhile(tmp_path):
 
 
 @pytest.mark.parametrize("name", WORK)
+@pytest.mark.sample(4)
 def test_interrupts_are_heard(ten_years, tmp_path, name):
     """Interrupts at several moments of each call are heard at once, and nothing is stored."""
     path, db, seconds = ten_years

@@ -58,6 +58,7 @@ def others(rng, periods):
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize("kind, more", CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+@pytest.mark.sample(9)
 def test_neighbours_with_edits_between_appends(kind, more, adjacency):
     """The noiseless difference of the points of neighbours is at most s, whatever one unit's rows do between appends. The bound is not
     empty: some neighbours reach most of it."""

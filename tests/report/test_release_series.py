@@ -64,7 +64,7 @@ def charts(page):
     (["glucose (mg/dL) 2025-01", "glucose (mg/dL) 2025-02"], "glucose (mg/dL)", "2025-01 to 2025-02"),
     (["a [2025-01]: b", "a [2025-02]: b"], "a b", "2025-01 to 2025-02"), (["a (b, 2025)", "a (b, 2026)"], "a (b)", "2025 to 2026"),
     (["a (2025, b)", "a (2026, b)"], "a (b)", "2025 to 2026"), (["(2025) a", "(2026) a"], "a", "2025 to 2026")])
-@pytest.mark.sample(9)
+@pytest.mark.sample(4)
 def test_names_that_differ_in_their_period(path, names, title, period):
     db = visits(path)
     for i, name in enumerate(names):

@@ -31,6 +31,7 @@ PROGRAM = """
 @pytest.mark.plain
 @pytest.mark.parametrize("call", ["dp_sum('t', i, 1)", "dp_avg('t', i, 0, 9)"])
 @pytest.mark.parametrize("unit", ["i", "'P-' || i"])
+@pytest.mark.sample(2)
 def test_units_keep_to_the_limit(call, unit):
     assert run(PROGRAM, 15 * 2**20, call, unit) == "ok\n"
 

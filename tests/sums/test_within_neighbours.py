@@ -262,6 +262,7 @@ DIMENSIONS = [1, 2, 3, 4, 5, 9, 10, 17, 100, 1000, 1024, 4095, 4096, 4097, 20_00
 
 
 @pytest.mark.parametrize("factor", [1, 1.015625, 1.5, 2.5, 4, 5.625, 63.984375, 1000])
+@pytest.mark.sample(4)
 def test_the_charge_of_all_dimensions(folder, factor):
     """Groups and vectors of random clips. The ledger's facts are those of the proof, and the lattice of more than 4096 coordinates is
     16 times as fine."""
