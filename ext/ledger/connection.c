@@ -546,6 +546,7 @@ static char *journal_mode(struct ledger *ledger, const char *pragma) {
       sqlite3_step(row) == SQLITE_ROW)
     mode = column_copy(ledger, row, 0);
   if (sqlite3_finalize(row) != SQLITE_OK) ledger_fail_sqlite(ledger);
+  if (!mode) ledger_fail(ledger, "out of memory"); /* also if SQLite shows NULL for lack of it */
   return mode;
 }
 

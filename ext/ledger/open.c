@@ -460,6 +460,7 @@ static int open_existing(struct ledger *ledger) {
     return 0;
   }
   lock_drop(ledger);
+  ledger_caller_end(ledger); /* no transaction may follow, whose end would do this */
   return 1;
 }
 
