@@ -9,6 +9,10 @@
 
 /* ---- reading the schema (schema.c) ----------------------------------------------------------- */
 
+/* The names of a rowid. */
+#define ROWID_NAMES 3
+extern const char *const rowid_names[ROWID_NAMES];
+
 /* Call this function after a statement of the extension has failed for whatever reason, if the
 ** extension goes on without its result. If the host's progress handler has interrupted it, the
 ** function interrupts the connection. Otherwise the host's wish would be lost, because a progress
@@ -83,10 +87,6 @@ const char *functions_replaced(const struct allowed_functions *used,
 ** inner joins with public tables, and all its words and signs are on a short list. Whatever is on
 ** the list looks at no other row of a protected table and cannot fail. Everything else, also what
 ** SQLite may learn in future, is not on the list, and the question is evaluated by unit. */
-
-/* The names of a rowid. */
-#define ROWID_NAMES 3
-extern const char *const rowid_names[ROWID_NAMES];
 
 struct row_text {
   int from;                /* the place of the word FROM */

@@ -182,8 +182,6 @@ const char *functions_replaced(const struct allowed_functions *used,
 
 /* ---- words and signs of a question row by row ------------------------------------------------ */
 
-const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
-
 /* The keywords of the list, sorted. None of them looks at a second row, orders or counts rows, or
 ** can fail. */
 static const char *const listed[] = {

@@ -10,6 +10,8 @@
 
 SQLITE_EXTENSION_INIT3
 
+const char *const rowid_names[ROWID_NAMES] = {"rowid", "_rowid_", "oid"};
+
 static const char *const affinity_types[] = {"BLOB", "TEXT", "NUM", "INT", "REAL"};
 static const char *const collation_names[] = {"BINARY", "NOCASE", "RTRIM"};
 
@@ -269,9 +271,8 @@ int table_facts_read(struct table_facts *facts, sqlite3 *db, const char *table,
   int going = read_entry(facts, db, table, error);
   if (going) going = read_columns(facts, db, error);
   if (going) going = read_indices(facts, db, error);
-  static const char *const names[] = {"rowid", "_rowid_", "oid"};
-  for (int i = 0; going && i < 3 && !facts->rowid && !facts->without_rowid; i++)
-    if (table_column_find(facts, names[i]) < 0) facts->rowid = names[i];
+  for (int i = 0; going && i < ROWID_NAMES && !facts->rowid && !facts->without_rowid; i++)
+    if (table_column_find(facts, rowid_names[i]) < 0) facts->rowid = rowid_names[i];
   facts->is_unfit |= going && !facts->without_rowid && !facts->rowid;
   if (going && facts->is_unfit)
     going = error_set(error, "table '%s' has columns named rowid, _rowid_ and oid (rename one)",
