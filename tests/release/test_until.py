@@ -131,6 +131,9 @@ def test_a_count_of_nothing():
     plan = one(db, "SELECT dp_plan('b', 'count', 1, '{\"until\":0.05, \"least\":10}') ->> 'summary'")
     assert plan.startswith("stops at ±5% (±0.5 below 10), or at ±")
     assert count(db, "b", "least", least=10)[4].endswith("; ±5% (±0.5 below 10) was not reached")
+    whole = one(db, "SELECT dp_plan('b', 'count', 1) ->> 'half_width'")
+    figure = count(db, "b", "whole", until=0.1, least=round(10.5 * whole))[4]
+    assert figure.endswith(", 100% of the price of a whole release") and clock_of(db, "b", "whole") == clock_of(db, "b")
     known = []  # with `least`, it ends at a price that is known beforehand
     for name in "xyz":
         figure = count(db, "a", name, least=1000)[4]
@@ -229,6 +232,12 @@ def test_tiers_that_are_finer_than_the_stop_get_the_same_number(path_of):
     for outer, inner in [("b", "a"), ("c", "b")]:
         assert (values[outer] == values[inner]) == (clock_of(db, outer) == clock_of(db, inner))
     assert set(points(path_of)) == set("abc") and one(db, "SELECT dp_verify()") == "ok"
+
+
+def test_a_tier_too_far_out_for_the_lattice_is_told_so():
+    db = open_ledger(tiers={"a": 0.009, "z": 1e-9})
+    assert "stopped" in count(db, "a")[4]
+    assert "tier 'z' has a rate 1e-09 too far from that of release 'r' for its lattice" in refused(db, "SELECT dp_diffuse('r', 'z')")
 
 
 @pytest.mark.alarm(1e-9)
