@@ -95,10 +95,9 @@ int ledger_values_in_words(struct ledger *ledger, int64_t release_id, const char
     struct ledger_value value = column_value(row);
     const char *figure = (const char *)sqlite3_column_text(row, 7);
     const char *label = (const char *)sqlite3_column_text(row, 8);
-    if (!(value.key && figure && label
-              ? take(context, &value, (const char *)sqlite3_column_text(row, 6), figure, label)
-              : ledger_fail(ledger, "out of memory")))
-      break;
+    if (!value.key || !figure || !label ||
+        !take(context, &value, (const char *)sqlite3_column_text(row, 6), figure, label))
+      return ledger_fail(ledger, "out of memory");
   }
   return !error_is_set(ledger->error);
 }
