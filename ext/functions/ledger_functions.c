@@ -214,16 +214,15 @@ static int dp_exposure(struct call *call) {
   struct ledger_tier *tiers = 0;
   int count = 0, *chosen = 0;
   char *json = 0;
-  if (ledger_begin_reading(ledger) && (release || ledger_read_periods(ledger))) {
-    if (ledger_tiers(ledger, &tiers, &count)) {
-      chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
-      int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
-      /* ledger_tier_find() fails here, and its error says that there are no tiers. */
-      if (count == 0) ledger_tier_find(ledger, tiers, count, list);
-      if (found) json = ledger_exposure(ledger, tiers, chosen, found, release);
-    }
-    ledger_rollback(ledger);
+  if (ledger_begin_reading(ledger) && (release || ledger_read_periods(ledger)) &&
+      ledger_tiers(ledger, &tiers, &count)) {
+    chosen = sqlite3_malloc64(sizeof *chosen * (sqlite3_uint64)(count + 1));
+    int found = chosen ? find_tiers(ledger, tiers, count, list, chosen) : 0;
+    /* ledger_tier_find() fails here, and its error says that there are no tiers. */
+    if (count == 0) ledger_tier_find(ledger, tiers, count, list);
+    if (found) json = ledger_exposure(ledger, tiers, chosen, found, release);
   }
+  ledger_rollback(ledger);
   ledger_tiers_free(tiers, count);
   sqlite3_free(chosen);
   return call_text(call, json);

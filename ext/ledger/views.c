@@ -46,7 +46,7 @@ SQLITE_EXTENSION_INIT3
 #define OTHER_CLIPS_SQL(v, compare) \
   "SELECT o.clip FROM dp_release o JOIN dp_publication q ON q.release_id = o.id AND q.tier = " v \
   ".tier WHERE o.sql = r.sql AND o.kind = r.kind AND o.clip " compare " r.clip" \
-  " AND o.state = 'released'"
+  " AND o.state <> 'discarded'"
 
 /* SQL for the key and component of the value `v` of the release `r`, as people write them. */
 #define LABEL_SQL(v) \

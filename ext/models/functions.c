@@ -86,7 +86,7 @@ static int128 *finish_descent(struct rows *rows, struct ledger *ledger, struct e
   ledger_rollback(ledger);
   int128 *totals = going ? training_totals(course->training) : 0;
   if (!going) error_set(error, "%s", error_text(ledger_error(ledger)));
-  if (!totals) error_set(error, "the system gave no random bytes (the charge stays)");
+  if (!totals) error_set(error, "the system gave no random bytes");
   return totals;
 }
 

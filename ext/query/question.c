@@ -103,7 +103,6 @@ struct question {
 
   /* while the question runs */
   struct rows *rows;  /* takes the results */
-  const char *after;  /* the text at the end of error messages: see struct rows_opener */
   int64_t integer;    /* the current unit, if it is an integer */
   sqlite3_value *now; /* the current unit; null if it is an integer */
   int64_t number;     /* the number of units so far */
@@ -111,35 +110,29 @@ struct question {
 
 /* ---- errors and statements ------------------------------------------------------------------- */
 
-static int out_of_memory(const struct question *question, struct error *error) {
-  return error_set(error, "out of memory%s", question->after);
-}
-
-static int query_failed(const struct question *question, const char *why, struct error *error) {
-  return error_set(error, "the query failed: %s%s", why, question->after);
+static int query_failed(const char *why, struct error *error) {
+  return error_set(error, "the query failed: %s", why);
 }
 
 static int reading_failed(const struct question *question, struct error *error) {
-  return query_failed(question, sqlite3_errmsg(question->db), error);
+  return query_failed(sqlite3_errmsg(question->db), error);
 }
 
-static int cannot_count(const struct question *question, struct error *error) {
+static int cannot_count(struct error *error) {
   /* Advice: better-sqlite3 is such a build. Ask other questions in another host. */
   return error_set(error,
                    "this SQLite was built without progress callbacks, so only a question row by "
-                   "row can be evaluated (such as SELECT x FROM visit WHERE y > 3)%s",
-                   question->after);
+                   "row can be evaluated (such as SELECT x FROM visit WHERE y > 3)");
 }
 
 /* Compiles one of the question's own statements, which gives `columns` columns. Frees the text. */
-static int prepare(const struct question *question, sqlite3 *db, char *sql, int columns,
+static int prepare(sqlite3 *db, char *sql, int columns,
                    sqlite3_stmt **statement, struct error *error) {
   int rc = sql ? sqlite3_prepare_v2(db, sql, -1, statement, 0) : SQLITE_NOMEM;
   int going = sql ? 1 : error_set_memory(error);
   sqlite3_free(sql);
   if (going && rc != SQLITE_OK)
-    return error_set(error, "cannot read for the question: %s%s", sqlite3_errmsg(db),
-                     question->after);
+    return error_set(error, "cannot read for the question: %s", sqlite3_errmsg(db));
   if (going && sqlite3_column_count(*statement) != columns)
     going =
         error_set(error, "an authorizer of the host leaves out SELECT (let the extension read)");
@@ -231,10 +224,9 @@ static int find_wider(struct question *question, struct error *error) {
   return compare_alike(&last->columns[wider->route.unit], question->unit_column, error);
 }
 
-static int collect_left_out(const struct question *question, struct error *error) {
+static int collect_left_out(struct error *error) {
   return error_set(error,
-                   "an authorizer of the host leaves out dp_collect() (let the extension read)%s",
-                   question->after);
+                   "an authorizer of the host leaves out dp_collect() (let the extension read)");
 }
 
 /* Compiles the statement that reads the table, and locks it as the tables of the question. */
@@ -249,13 +241,13 @@ static int open_wider(struct question *question, struct error *error) {
   free(used);
   if (!safe) return 0;
   if (!column_is_shown(question->db, "SELECT dp_collect(1, 1)", "SELECT NULL"))
-    return collect_left_out(question, error);
+    return collect_left_out(error);
   sqlite3_str *sql = sqlite3_str_new(0);
   sqlite3_str_appendall(sql, "SELECT dp_collect(");
   route_append_unit(sql, &wider->route);
   sqlite3_str_appendf(sql, ", t0.\"%w\")", facts->columns[wider->column].name);
   route_append_from(sql, &wider->route);
-  return prepare(question, question->db, sqlite3_str_finish(sql), 1, &wider->row, error);
+  return prepare(question->db, sqlite3_str_finish(sql), 1, &wider->row, error);
 }
 
 /* The destination of the rows of the table. */
@@ -285,13 +277,13 @@ static int read_wider(struct question *question, struct rows *rows, struct error
   const struct table_facts *first = &wider->route.tables[0];
   households_close(wider->households);
   wider->households = households_open(rows->secret);
-  if (!wider->households) return out_of_memory(question, error);
+  if (!wider->households) return error_set_memory(error);
   struct noting noting = {
       {.rows = rows, .take = note, .columns = 2},
       wider->households,
       {last->columns[wider->route.unit].collation, first->columns[wider->column].collation}};
   int rc = collector_run(question->collector, wider->row, &noting.collection);
-  if (rc == SQLITE_OK) collect_left_out(question, error);
+  if (rc == SQLITE_OK) collect_left_out(error);
   if (rc != SQLITE_OK && rc != SQLITE_DONE) reading_failed(question, error);
   sqlite3_reset(wider->row); /* the error has been reported */
   rows_use_households(rows, wider->households);
@@ -364,7 +356,7 @@ static int prepare_stream(const struct question *question, struct stream *stream
   for (int i = 0; i < table->route.tables[0].count; i++)
     table->places[i] = table->used[i] ? columns++ : -1;
   stream->is_cut = question->longest && is_protected(table);
-  return prepare(question, question->db, text_of(question, stream), columns + 2 + stream->is_cut,
+  return prepare(question->db, text_of(question, stream), columns + 2 + stream->is_cut,
                  &stream->row, error);
 }
 
@@ -383,7 +375,7 @@ static int read_policy(struct question *question) {
 ** state. */
 static int begin(struct question *question, struct error *error) {
   char *sql = sqlite3_mprintf("SELECT rootpage FROM main.sqlite_master");
-  if (!prepare(question, question->db, sql, 1, &question->begun, error)) return 0;
+  if (!prepare(question->db, sql, 1, &question->begun, error)) return 0;
   int rc = sqlite3_step(question->begun);
   if (rc == SQLITE_ROW) return 1;
   return rc == SQLITE_DONE
@@ -401,7 +393,7 @@ static int lock_tables(const struct question *question, const struct evaluator *
     for (int j = 0; j < route->count; j++) {
       char *sql = sqlite3_mprintf("SELECT 1 FROM main.\"%w\" LIMIT 1", route->tables[j].name);
       sqlite3_stmt *row = 0;
-      int going = prepare(question, question->db, sql, 1, &row, error);
+      int going = prepare(question->db, sql, 1, &row, error);
       if (going) sqlite3_step(row);
       if (sqlite3_finalize(row) != SQLITE_OK)
         going =
@@ -481,7 +473,7 @@ static int prepare_helpers(struct question *question, struct error *error) {
   const char *collation = collation_name(question->collation);
   char *compare =
       sqlite3_mprintf("SELECT (?1 < ?2 COLLATE %s) - (?1 > ?2 COLLATE %s)", collation, collation);
-  if (!prepare(question, question->db, compare, 1, &question->compare, error)) return 0;
+  if (!prepare(question->db, compare, 1, &question->compare, error)) return 0;
   if (question->takes_one && sqlite3_step(question->compare) != SQLITE_ROW)
     return reading_failed(question, error);
   if (question->takes_one)
@@ -490,7 +482,7 @@ static int prepare_helpers(struct question *question, struct error *error) {
   sqlite3_reset(question->compare);
   char *probe = sqlite3_mprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
                                 " LIMIT 300) SELECT count(*) FROM n");
-  return prepare(question, ledger_caller(question->ledger), probe, 1, &question->probe, error);
+  return prepare(ledger_caller(question->ledger), probe, 1, &question->probe, error);
 }
 
 /* Checks that the columns have the names of the attributes. Swapped columns would count nothing. */
@@ -607,7 +599,6 @@ int question_open(struct question **out, struct collector *collector, struct led
   question->collector = collector;
   question->db = db;
   question->ledger = ledger;
-  question->after = "";
   question->rows_are_units = ledger_protects(ledger) == LEDGER_ROWS;
   question->takes_one = !aggregate->family->has_states;
   question->limits =
@@ -628,7 +619,7 @@ int question_open(struct question **out, struct collector *collector, struct led
       (question->policy.wider.name && !open_wider(question, error)))
     return 0;
   if (!question->evaluator->counts_steps && !question->is_by_row)
-    return cannot_count(question, error);
+    return cannot_count(error);
   leave_out_long_values(question);
   return prepare_streams(question, error) && check_count(question, request, error) &&
          prepare_helpers(question, error) && time_limit_open(question, error);
@@ -731,11 +722,11 @@ static int advance(const struct question *question, struct stream *stream, struc
 }
 
 /* Adds the row of a stream to the rows of its table. */
-static int take(const struct question *question, const struct stream *stream, struct error *error) {
+static int take(const struct stream *stream, struct error *error) {
   struct evaluator_table *table = stream->table;
   int64_t rowid = sqlite3_column_int64(stream->row, 1);
   return unit_rows_add(&table->rows, rowid, stream->row, 2 + stream->is_cut, table->places) ||
-         out_of_memory(question, error);
+         error_set_memory(error);
 }
 
 /* Reads all public tables of an evaluator. */
@@ -747,7 +738,7 @@ static int load_publics(const struct question *question, struct evaluator *evalu
     if (is_protected(stream.table)) continue;
     going = prepare_stream(question, &stream, error) && advance(question, &stream, error);
     while (going && stream.has_row)
-      going = take(question, &stream, error) && advance(question, &stream, error);
+      going = take(&stream, error) && advance(question, &stream, error);
     sqlite3_finalize(stream.row); /* the result is ignored: any error has been reported already */
   }
   return going;
@@ -776,7 +767,7 @@ static int choose(struct question *question, const struct stream *stream, struct
     return 1;
   }
   question->now = sqlite3_value_dup(sqlite3_column_value(stream->row, 0));
-  return question->now || out_of_memory(question, error);
+  return question->now || error_set_memory(error);
 }
 
 /* Compares the current unit with the unit of a stream's row, in the order of the streams. Sets
@@ -837,7 +828,7 @@ static int gather(struct question *question, double *count, int *is_full, struct
     while (going && stream->has_row && order == 0) {
       if (!question->rows_are_units) going = compare(question, stream, &order, error);
       if (!going || order != 0) break;
-      if (!*is_full) going = take(question, stream, error);
+      if (!*is_full) going = take(stream, error);
       int is_long = stream->is_cut && sqlite3_column_int(stream->row, 2);
       if (!*is_full && (is_long || evaluator_is_full(question->evaluator))) {
         *is_full = 1;
@@ -868,7 +859,7 @@ static int deliver(const struct question *question, struct error *error) {
     added = rows->add(rows, !results            ? nothing
                             : question->columns ? evaluator_row(question->evaluator, i)
                                                 : 0);
-  return added || out_of_memory(question, error);
+  return added || error_set_memory(error);
 }
 
 /* Evaluates the question for all units of the streams. A unit whose evaluation fails alone
@@ -889,7 +880,7 @@ static int run_by_unit(struct question *question, struct error *error) {
       evaluator_skip(evaluator);
     } else if (evaluator_run(evaluator, question->limits.steps * (1 + count),
                              question->columns > 0) == EVALUATION_FAILED) {
-      return query_failed(question, error_text(&evaluator->error), error);
+      return query_failed(error_text(&evaluator->error), error);
     }
     going = deliver(question, error);
   }
@@ -934,10 +925,9 @@ static int add_publics(struct question *question, struct error *error) {
   evaluator_limit_memory(publics, HUGE_VAL);
   enum evaluation end = evaluator_run(publics, HUGE_VAL, 1);
   if (end != EVALUATION_DONE)
-    return error_set(error, "the query of the public rows failed: %s%s",
+    return error_set(error, "the query of the public rows failed: %s",
                      end == EVALUATION_FAILED ? error_text(&publics->error)
-                                              : sqlite3_errmsg(publics->db),
-                     question->after);
+                                              : sqlite3_errmsg(publics->db));
   int going = 1;
   for (size_t i = 0; i < publics->count && going; i++)
     going = rows->add(rows, evaluator_row(publics, i)) || error_set_memory(error);
@@ -968,7 +958,7 @@ static int run_all(struct question *question, const struct rows_opener *opener,
     rows_close(question->rows);
     if (!open_rows(question, opener, error)) return 0;
   }
-  if (!evaluator->counts_steps) return cannot_count(question, error);
+  if (!evaluator->counts_steps) return cannot_count(error);
   return run_by_unit(question, error) && (!question->publics || add_publics(question, error));
 }
 
@@ -977,7 +967,6 @@ static int run_all(struct question *question, const struct rows_opener *opener,
 int question_run(struct question *question, const struct rows_opener *opener, struct rows *rows,
                  struct error *error) {
   const struct question_limits *limits = &question->limits;
-  question->after = opener->after;
   question->rows = rows;
   evaluator_limit_memory(question->evaluator, limits->bytes);
   /* Such a question makes no value that is longer than those of its rows. */
@@ -985,8 +974,11 @@ int question_run(struct question *question, const struct rows_opener *opener, st
   if (question->time.has_thread)
     atomic_store(&question->time.end, clock_milliseconds() + (int64_t)(limits->seconds * 1000));
   int done = run_all(question, opener, error);
-  if (!question->time.has_thread || !time_limit_end(&question->time)) return done;
-  error_clear(error);
-  return error_set(error, "the question took longer than its limit of %g seconds%s",
-                   limits->seconds, opener->after);
+  if (question->time.has_thread && time_limit_end(&question->time)) {
+    error_clear(error);
+    done = error_set(error, "the question took longer than its limit of %g seconds",
+                     limits->seconds);
+  }
+  if (!done) error_add(error, opener->after);
+  return done;
 }

@@ -200,10 +200,9 @@ static int run(const struct row_loop *loop, struct collector *collector, sqlite3
   struct collection collection = {.rows = rows, .columns = loop->columns + 1};
   int rc = collector_run(collector, statement, &collection);
   if (rc != SQLITE_DONE)
-    error_set(error, "the query failed: %s%s",
+    error_set(error, "the query failed: %s",
               loop->map.rc != SQLITE_OK ? sqlite3_errstr(loop->map.rc)
-                                        : sqlite3_errmsg(collector->db),
-              loop->opener->after);
+                                        : sqlite3_errmsg(collector->db));
   return rc;
 }
 
@@ -469,7 +468,7 @@ static void stop(struct readers *readers, int rc, struct error *error) {
 
 /* Returns SQLITE_DONE, or an error if something was not done for want of memory. */
 static int ended(int done, struct error *error) {
-  if (!done) error_set(error, "out of memory (the charge stays)");
+  if (!done) error_set_memory(error);
   return done ? SQLITE_DONE : SQLITE_NOMEM;
 }
 

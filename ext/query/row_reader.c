@@ -340,7 +340,7 @@ int rows_open(struct rows *rows, const struct publication *publication, struct c
   } else {
     is_open = open_vectors(rows, publication, secret);
   }
-  return is_open || error_set(error, "out of memory or random bytes (the charge stays)");
+  return is_open || error_set(error, "out of memory or random bytes");
 }
 
 void rows_close(struct rows *rows) {
@@ -746,14 +746,13 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
   const char **keys = 0;
   int128 numbers[MOST_NUMBERS] = {0};
   if (publication->definition.household && !rows->households) {
+    error_set(error, "no row says which wider unit a unit belongs to");
     publish_fail(publication);
-    return error_set(error, "no row says which wider unit a unit belongs to (the charge stays)");
+    return 0;
   }
   if (rows->state) {
     totals.grid = publication->grid;
     totals.values = rows->aggregate->rows->totals(rows, publication->session->ledger, error);
-    if (!totals.values) publish_fail(publication);
-    if (!totals.values) return 0;
   } else if (!rows->vectors) {
     if (scalar_sum_total(&rows->numbers, numbers)) totals.values = numbers;
     if (shape->diagnoses)
@@ -762,8 +761,8 @@ int rows_publish(struct rows *rows, struct publication *publication, publish_tot
     totals.grid = publication->grid;
     totals.values = vector_totals(rows, shape, &totals.grid, &keys);
   }
-  int going = totals.values ? publish(publication, &totals)
-                            : error_set(error, "out of memory (the charge stays)");
+  int going = totals.values ? publish(publication, &totals) : error_set_memory(error);
+  if (!totals.values) publish_fail(publication);
   if (rows->vectors) free(totals.values);
   free(keys);
   return going;

@@ -669,39 +669,39 @@ static int refuse_half_width(struct publication *publication, const struct reque
   return 0;
 }
 
-/* Finds the least weight that gives the wanted half-width. */
-static int solve_weight(struct request *request, const struct publication *asked) {
-  struct ledger *ledger = asked->session->ledger;
-  const struct ledger_tier *tier = &asked->position.tiers[asked->position.at];
-  struct publication publication = {
-      .session = asked->session,
-      .position = asked->position,
-      .definition = {.release = request_release(request), .cross_keys = request->cross_keys}};
-  double wanted = request->half_width;
-  if (!definition_describe(&publication, request->key_count)) return 0;
-  double least = planned_half_width(&publication, plan_rows(request), tier->rate);
-  if (planned_half_width(&publication, plan_rows(request), DESIGN_MIN_RATE) <= wanted)
-    return error_set(ledger_error(ledger), "half_width is that of a rate outside [%g, %g]",
+/* Finds the least weight that gives the described publication the wanted half-width. */
+static int solve_weight(struct request *request, struct publication *publication) {
+  const struct position *position = &publication->position;
+  const struct ledger_tier *tier = &position->tiers[position->at];
+  double wanted = request->half_width, rows = plan_rows(request);
+  double least = planned_half_width(publication, rows, tier->rate);
+  if (planned_half_width(publication, rows, DESIGN_MIN_RATE) <= wanted)
+    return error_set(&publication->session->error, "half_width is that of a rate outside [%g, %g]",
                      DESIGN_MIN_RATE, DESIGN_MAX_RATE);
-  if (!(least <= wanted)) return refuse_half_width(&publication, request, tier, least);
-  double rate = least_rate(&publication, request, DESIGN_MIN_RATE, tier->rate);
+  if (!(least <= wanted)) return refuse_half_width(publication, request, tier, least);
+  double rate = least_rate(publication, request, DESIGN_MIN_RATE, tier->rate);
   request->weight = fmin(1, rate / tier->rate);
   /* The division may have rounded the weight down, so that the half-width is too large. */
-  while (planned_half_width(&publication, plan_rows(request), request->weight * tier->rate) >
-         wanted)
+  while (planned_half_width(publication, rows, request->weight * tier->rate) > wanted)
     request->weight = fmin(1, request->weight * (1 + 0x1p-52));
   return 1;
 }
 
 int plan_weight(struct request *request, struct session *session) {
   if (isnan(request->half_width)) return 1;
-  struct ledger_tier *tiers;
-  int count, at = -1, solved = 0;
-  if (ledger_tiers(session->ledger, &tiers, &count))
-    at = ledger_tier_find(session->ledger, tiers, count, request->tier);
-  struct publication asked = {.session = session, .position = {tiers, count, at, 0, 0, 0}};
-  if (at >= 0)
-    solved = request_default_mechanism(request, &asked, 0) && solve_weight(request, &asked);
-  ledger_tiers_free(tiers, count);
+  struct publication publication = {.session = session};
+  struct definition *definition = &publication.definition;
+  int solved = publication_open(&publication, request->tier, 0) == 0 &&
+               publication.position.at >= 0 &&
+               request_default_mechanism(request, &publication, 0);
+  if (solved) {
+    definition->release = request_release(request);
+    if (request->cross_keys) definition->cross_keys = cross_keys_retain(request->cross_keys);
+    if (request->periods) definition->periods = periods_retain(request->periods);
+    solved = definition_describe(&publication, request->key_count) &&
+             solve_weight(request, &publication);
+  }
+  definition->release = (struct ledger_release){0}; /* its texts are the request's */
+  publish_clear(&publication);
   return solved;
 }

@@ -68,15 +68,14 @@ static void start(struct publication *publication, struct session *session) {
   *publication = (struct publication){.session = session, .position = {.at = -1}};
 }
 
-/* Opens a publication, and compares the release with its seal. Returns 1 if the release exists. */
-static int load(struct publication *publication, const char *tier, const char *name) {
-  return publication_open(publication, tier, name) &&
-         ledger_trust_release(publication->session->ledger, publication->definition.release.id);
-}
-
+/* While an inner tier refines a release, its state is 'charged', but its publications stay usable:
+** nobody outside learns of a refinement. */
 static int is_usable(struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
   struct ledger *ledger = publication->session->ledger;
+  uint64_t clock;
+  if (ledger_publication_find(ledger, release->id, publication_tier(publication)->name, &clock))
+    return 1;
   /* Advice: Another connection is working on it, or a process died. A batch finishes it when it
      runs again. */
   if (strcmp(release->state, "charged") == 0)
@@ -125,7 +124,7 @@ int publish_replay(struct publication *publication, int may_refine) {
 static int replay_outward(struct publication *publication, struct session *session,
                           const char *name, const char *tier, int draws_only) {
   start(publication, session);
-  if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
+  if (!publication_open(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
   publication->draws_only = draws_only && publication->definition.release.periods;
   return is_usable(publication) && publish_replay(publication, 0);
 }
@@ -278,13 +277,16 @@ static int same_question(struct publication *publication, const struct request *
                    stored->periods ? stored->periods : "");
 }
 
-/* Continues a release that was charged and has no point. Only a question can be continued: all
-** functions store the point before they answer, so nobody has seen a value. A merge has no
-** question. */
-static int resume(struct publication *publication, struct request *request) {
-  struct ledger *ledger = publication->session->ledger;
+/* Returns whether a batch can continue a release: it was charged, has no point, and is not a merge,
+** which has no question. All functions store the point before they answer, so nobody has seen a
+** value. */
+static int can_resume(const struct publication *publication) {
   const struct ledger_release *release = &publication->definition.release;
-  if (release->statement || ledger_path_exists(ledger, release->id)) return is_usable(publication);
+  return strcmp(release->state, "charged") == 0 && !release->statement &&
+         !ledger_path_exists(publication->session->ledger, release->id);
+}
+
+static int resume(struct publication *publication, struct request *request) {
   if (!definition_describe(publication, request->key_count)) return 0;
   take_keys(publication, request);
   return procedure_of(&publication->definition)->charge(publication) &&
@@ -298,7 +300,7 @@ static void begin_existing(struct publication *publication, struct request *requ
   if (!same_question(publication, request) || !same_query(publication, request)) return;
   if (request->resumes && strcmp(state, "failed") == 0) {
     publication->failed = 1;
-  } else if (request->resumes && strcmp(state, "charged") == 0) {
+  } else if (request->resumes && can_resume(publication)) {
     resume(publication, request);
   } else if (is_usable(publication) &&
              publish_replay(publication, request->refine && !request->resumes) &&
@@ -332,7 +334,7 @@ static void begin(struct publication *publication, struct session *session,
                   struct request *request) {
   const struct procedure *procedure = procedure_of_kind(request->aggregate);
   start(publication, session);
-  int found = load(publication, request->tier, request->name);
+  int found = publication_open(publication, request->tier, request->name);
   publication->outward = request->outward;
   if (publication->position.at < 0 || !request_default_mechanism(request, publication, found) ||
       !settle_time(publication, request) ||
@@ -364,7 +366,7 @@ int publish_prepare(struct session *session, const struct request *request) {
   if (!procedure->prepare) return 1;
   if (!ledger_begin_reading(ledger)) return 0;
   start(&publication, session);
-  int found = load(&publication, request->tier, request->name);
+  int found = publication_open(&publication, request->tier, request->name);
   int is_charged = found && strcmp(publication.definition.release.state, "charged") == 0;
   session->deferred.defers = 1;
   if (publication.position.at >= 0 && (!found || (request->resumes && is_charged)))
@@ -508,7 +510,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
   if (!ledger_begin(ledger)) return;
   if (!mixing) {
     replay_outward(publication, session, name, tier, draws_only);
-  } else if (!load(publication, tier, name)) {
+  } else if (!publication_open(publication, tier, name)) {
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
     error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);

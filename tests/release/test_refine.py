@@ -1,12 +1,14 @@
 """Tests refinement: a release is published at an outer tier first, and then at inner tiers for the difference of the rates."""
 
 import math
+import signal
 import sqlite3
 
 import numpy
 import pytest
 
-from conftest import INIT, interrupted
+from conftest import INIT, interrupted, run, when_reading
+from guard_helpers import copy_of, guarded, outcome
 from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger
 
 pytestmark = pytest.mark.alarm(3e-9)
@@ -177,6 +179,46 @@ def test_a_failed_refinement_leaves_what_was_there():
     assert charges(db) == before
     diffuse(db, "d")
     assert one(db, "SELECT dp_verify()") == "ok"
+
+
+REFINED = "SELECT dp_release(?, 'sum', 'SELECT x FROM t', '{\"name\":\"%s\",\"clip\":%s,\"refine\":true}')"
+
+
+def as_seen(path):
+    """Returns what a member of an outer tier sees, with the stored answers, and the state of the release."""
+    guest, owner = guarded(path, "c"), connect(path)
+    rows = [outcome(guest, f"SELECT * FROM {table}") for table in ("dp_value", "dp_publication", "dp_release", "dp_budget")]
+    assert "also answered with clip 2" in str(rows)
+    seen = rows, one(owner, REFINED % ("r", "2.0"), "c"), diffuse(owner, "c"), one(owner, "SELECT state FROM dp_release WHERE name = 'r'")
+    guest.close(), owner.close()
+    return seen
+
+
+def test_outer_tiers_see_nothing_of_a_refinement_that_reads_rows(tmp_path):
+    db, seen = ledger(path=str(tmp_path / "data.db")), []
+    one(db, REFINED % ("r", "2.0"), "c"), one(db, REFINED % ("wide", "8.0"), "c")
+    seen.append(as_seen(tmp_path / "data.db"))
+    when_reading(db, lambda: seen.append(as_seen(tmp_path / "data.db")))
+    one(db, REFINED % ("r", "2.0"), "a")
+    db.set_trace_callback(None)
+    seen.append(as_seen(tmp_path / "data.db"))
+    assert [state for *_, state in seen] == ["released", "charged", "released"] and seen[0][:3] == seen[1][:3] == seen[2][:3]
+
+
+def test_outer_tiers_keep_their_release_if_a_refinement_is_killed(tmp_path):
+    path = tmp_path / "data.db"
+    db = ledger(path=str(path))
+    one(db, REFINED % ("r", "2.0"), "c"), one(db, REFINED % ("wide", "8.0"), "c")
+    before = as_seen(path)
+    db.close()
+    run("""
+        db = connect(sys.argv[1])
+        when_reading(db, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        one(db, sys.argv[2], "a")
+        """, path, REFINED % ("r", "2.0"), expect=-signal.SIGKILL)
+    after, db = as_seen(path), connect(path)
+    assert after[:3] == before[:3] and after[3] == "charged" and one(db, "SELECT dp_verify()") == "ok"
+    assert "not finished" in error_of(db, REFINED.replace("?", "'a'") % ("r", "2.0")) and "not finished" in error_of(db, "SELECT dp_diffuse('r', 'd')")
 
 
 def test_an_interrupt_after_the_first_step_changes_no_refinement():
