@@ -412,6 +412,15 @@ static void module_free(void *pointer) {
   sqlite3_free(module);
 }
 
+int module_register(sqlite3 *db, const char *name, const sqlite3_module *called, void *context,
+                    void (*release)(void *context)) {
+  if (sqlite3_errcode(db) == SQLITE_NOMEM) {
+    release(context);
+    return SQLITE_NOMEM;
+  }
+  return sqlite3_create_module_v2(db, name, called, context, release);
+}
+
 int row_table_register(sqlite3 *db, const struct row_table *table, void *context,
                        void (*release)(void *)) {
   struct module *module = sqlite3_malloc(sizeof *module);
@@ -425,8 +434,7 @@ int row_table_register(sqlite3 *db, const struct row_table *table, void *context
     module_free(module);
     return SQLITE_NOMEM;
   }
-  /* If the registration fails, SQLite calls module_free(). */
-  return sqlite3_create_module_v2(db, table->name, &methods, module, module_free);
+  return module_register(db, table->name, &methods, module, module_free);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

@@ -51,6 +51,12 @@ struct row_table {
               struct error *error);
 };
 
+/* Registers the methods of a module. `release` is called with the context as SQLite would call it,
+** also after a failure. SQLite itself would call it twice after a call of this statement ran out of
+** memory before: it then registers the module, but reports a failure. */
+int module_register(sqlite3 *db, const char *name, const sqlite3_module *called, void *context,
+                    void (*release)(void *context));
+
 /* Registers a table, which is copied. `release` (or null) is called with the context when nobody
 ** needs it any more, also after a failure. Returns an SQLite result code. */
 int row_table_register(sqlite3 *db, const struct row_table *table, void *context,

@@ -245,7 +245,7 @@ static int register_absent(sqlite3 *db, const struct guard *guard,
       is_kept |= sqlite3_stricmp(*kept, name) == 0;
     if (is_kept) continue;
     char *text = advice(guard, &policy->list[i]);
-    rc = text ? sqlite3_create_module_v2(db, name, &absent, text, sqlite3_free) : SQLITE_NOMEM;
+    rc = text ? module_register(db, name, &absent, text, sqlite3_free) : SQLITE_NOMEM;
   }
   return rc;
 }

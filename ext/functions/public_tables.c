@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/own_connection.h"
+#include "base/sql_functions.h"
 #include "functions/internal.h"
 #include "ledger/ledger.h"
 #include "os/os.h"
@@ -725,8 +726,7 @@ int public_tables_install(sqlite3 *db, sqlite3 *file, struct ledger *ledger,
     if (tables) release(tables);
     return 0;
   }
-  /* If the registration fails, SQLite calls release(). */
-  if (sqlite3_create_module_v2(db, PUBLIC_TABLE_MODULE, &module, tables, release) != SQLITE_OK) {
+  if (module_register(db, PUBLIC_TABLE_MODULE, &module, tables, release) != SQLITE_OK) {
     sqlite3_free(image);
     return error_set_memory(error);
   }

@@ -57,14 +57,22 @@ static const char *text_of(sqlite3_stmt *row, int column) {
   return text ? text : "";
 }
 
+/* Reports that the schema cannot be read. Always returns 0. Callers that pass over a table tell lack
+** of memory from a table that is not there. */
+static int unreadable(sqlite3 *db, int rc, struct error *error) {
+  if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM) return error_set_memory(error);
+  return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+}
+
 int schema_prepare(sqlite3 *db, sqlite3_stmt **row, int columns, const char *format,
                    const char *name, struct error *error) {
   char *sql = sqlite3_mprintf(format, name);
   int going = 1;
   *row = 0;
   if (!sql) return error_set_memory(error);
-  if (sqlite3_prepare_v2(db, sql, -1, row, 0) != SQLITE_OK) {
-    going = error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+  int rc = sqlite3_prepare_v2(db, sql, -1, row, 0);
+  if (rc != SQLITE_OK) {
+    going = unreadable(db, rc, error);
   } else if (sqlite3_column_count(*row) < columns) {
     going =
         error_set(error, "an authorizer of the host hides the schema (let the extension read it)");
@@ -75,8 +83,7 @@ int schema_prepare(sqlite3 *db, sqlite3_stmt **row, int columns, const char *for
 
 int schema_finish(sqlite3 *db, sqlite3_stmt *row, int going, struct error *error) {
   int rc = sqlite3_finalize(row);
-  if (rc == SQLITE_OK || !going) return going;
-  return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));
+  return rc == SQLITE_OK || !going ? going : unreadable(db, rc, error);
 }
 
 int schema_text(sqlite3 *db, const char *type, const char *name, char **sql, struct error *error) {

@@ -124,7 +124,8 @@ int publish_replay(struct publication *publication, int may_refine) {
 static int replay_outward(struct publication *publication, struct session *session,
                           const char *name, const char *tier, int draws_only) {
   start(publication, session);
-  if (!publication_open(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
+  if (!publication_open(publication, tier, name))
+    return ledger_release_unknown(session->ledger, name);
   publication->draws_only = draws_only && publication->definition.release.periods;
   return is_usable(publication) && publish_replay(publication, 0);
 }
