@@ -3,7 +3,7 @@
 **
 ** Requirements:
 **   A1  The first row makes the release: the aggregate reads its call in the text of the running
-**       statement (query/statement_text.c), makes the question of it, and charges, evaluates and
+**       statement (query/find_call.c), makes the question of it, and charges, evaluates and
 **       stores it. The other rows are passed over, and xFinal hands out the answer. What happens to
 **       the statement afterwards changes neither the answer nor the charge.
 **   A2  Parameters are constant by their text. Which of several calls is running is known from the

@@ -189,8 +189,8 @@ struct batch {
 };
 
 /* Checks the releases that are new in this call: none of them may take a parameter from published
-** bounds that the release's outermost tier does not see (release/bounds.c). The text of the batch
-** can contain bounds of the batch itself only if an earlier call has published them. */
+** bounds that the release's outermost tier does not see (release/clip_bounds.c). The text of the
+** batch can contain bounds of the batch itself only if an earlier call has published them. */
 static int check_bounds(struct batch *batch) {
   for (int i = 0; i < batch->items.count; i++) {
     const struct publication *user = &batch->publications[i];

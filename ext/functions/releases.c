@@ -200,7 +200,8 @@ static int dp_release(struct call *call) {
 
 /* ---- releases that exist --------------------------------------------------------------------- */
 
-/* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/path.c). */
+/* dp_diffuse(name, tier) -> REAL or TEXT, like the release. Reads no data (release/noise_path.c).
+** */
 static int dp_diffuse(struct call *call) {
   struct publication publication;
   int done = publish_diffuse(&publication, &call->host->session, call->texts[0], call->texts[1], 0);

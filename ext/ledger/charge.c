@@ -340,8 +340,8 @@ static int is_cost(const struct cost *cost) {
 }
 
 /* Returns whether a tier has paid the whole cost of a publication that has not been made yet
-** (path_prepay() in release/path.c). Publications further out cost less, so it can have paid this
-** amount only for this publication. */
+** (path_prepay() in release/noise_path.c). Publications further out cost less, so it can have paid
+** this amount only for this publication. */
 static int is_prepaid(struct ledger *ledger, const struct ledger_release *release,
                       const struct ledger_tier *tier, const struct cost *cost) {
   uint64_t clock;

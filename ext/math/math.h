@@ -310,7 +310,7 @@ double ou_best_rho(double rate, double sensitivity, double radius, double dimens
 double ou_shrink_radius(double radius, double dimension, double clock);
 double ou_shrink_process(double theta, double rho, double clock);
 
-/* ---- iteration.c ----------------------------------------------------------------------------- */
+/* ---- noisy_iteration.c ----------------------------------------------------------------------- */
 
 /* Privacy of noise that is added step by step: of Gaussian noise between Lipschitz
 ** maps (Renyi couplings: Balle et al. 2019, Theorems 2 and 4, Examples 1 and 3), and of projected

@@ -22,7 +22,7 @@ void entropy_wipe(void *bytes, size_t count);
 int discrete_gaussian_draw(uint64_t variance, int64_t *noise, size_t count);
 
 /* Fills between[0 .. count-1] with independent draws. Draw i is a new point n of a path
-** (release/path.c) between the inner point x = inner[i] and the outer point z = outer[i]. The
+** (release/noise_path.c) between the inner point x = inner[i] and the outer point z = outer[i]. The
 ** steps from x to n and from n to z have the distributions N_Z(0, bridge->inward) and N_Z(0,
 ** bridge->outward). Both variances are positive, and their sum is below 2^62. The magnitudes of the
 ** points are at most 2^62 + 2^40. */
@@ -86,7 +86,7 @@ __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;
 
 /* Rows, sums and totals saturate at these limits. The variance of every point of a release
-** (release/path.c) must be below LATTICE_VARIANCE_END. */
+** (release/noise_path.c) must be below LATTICE_VARIANCE_END. */
 #define LATTICE_ROW_BITS     90                  /* a row saturates at +-2^90 fine steps */
 #define LATTICE_SUM          ((uint128)1 << 125) /* sums of rows saturate at +-2^125 fine steps */
 #define LATTICE_TOTAL        ((int64_t)1 << 62)  /* a released total saturates at +-2^62 */

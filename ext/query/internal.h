@@ -54,7 +54,7 @@ struct token {
   int size;
   int depth; /* the parentheses that are open before it; a closing one is as deep as its opening */
   int partner;        /* the other parenthesis, or -1 */
-  enum visible shown; /* how much of a bound value it is (statement_text.c) */
+  enum visible shown; /* how much of a bound value it is (find_call.c) */
 };
 
 /* list[-1] and list[count] are no tokens, so that each token has one before and one after it. */

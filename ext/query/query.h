@@ -416,7 +416,7 @@ int function_is_allowed(const struct allowed_functions *functions, const char *n
 ** virtual tables as an equality and of which sqlite3_vtab_in() does not tell. */
 int runs_hidden_in(sqlite3 *db);
 
-/* ---- the text of the executing statement (statement_text.c) ---------------------------------- */
+/* ---- the text of the executing statement (find_call.c) ---------------------------------- */
 
 /* An aggregate stands for a question: the innermost SELECT around its call in the text of the
 ** statement that executes it, with what the call gives from each row as the result list. */

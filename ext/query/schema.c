@@ -57,8 +57,8 @@ static const char *text_of(sqlite3_stmt *row, int column) {
   return text ? text : "";
 }
 
-/* Reports that the schema cannot be read. Always returns 0. Callers that pass over a table tell lack
-** of memory from a table that is not there. */
+/* Reports that the schema cannot be read. Always returns 0. Callers that pass over a table tell
+** lack of memory from a table that is not there. */
 static int unreadable(sqlite3 *db, int rc, struct error *error) {
   if (rc == SQLITE_NOMEM || rc == SQLITE_IOERR_NOMEM) return error_set_memory(error);
   return error_set(error, "cannot read the schema: %s", sqlite3_errmsg(db));

@@ -101,13 +101,13 @@ char *request_options(const struct request *request);
 ** At a tier whose accountant does not cover Gaussian noise, this is the first mechanism of the kind
 ** whose noise the tier covers. A category gets the mechanism for epsilons (mechanism/mechanism.h)
 ** if all tiers that pay add up epsilons alone. For one quantile without keys at the outermost tier,
-** it is the draw of a leaf (leaf_release.c) if this is more precise. At other tiers, for models,
+** it is the draw of a leaf (drawn_quantile.c) if this is more precise. At other tiers, for models,
 ** for dp_merge(), and for kinds without such a mechanism, the default of the kind stays. The choice
 ** depends on public parameters only. Returns 1, or 0 after setting the ledger's error. */
 int request_default_mechanism(struct request *request, const struct publication *publication,
                               int found);
 
-/* ---- the numbers of a point (numbers.c) ------------------------------------------------------ */
+/* ---- the numbers of a point (published_numbers.c) -------------------------------------------- */
 
 /* Computes the published numbers of a point, with intervals of this confidence, or those of a
 ** statistic that is inside the release (mechanism/mechanism.h). The selection of private keys uses
@@ -140,7 +140,7 @@ void clipped_amount(const struct noise_law *noise, const double *rungs,
 const struct procedure *procedure_of(const struct definition *definition);
 extern const struct procedure path_procedure, leaf_procedure;
 
-/* ---- releases with a point at each tier (path.c) --------------------------------------------- */
+/* ---- releases with a point at each tier (noise_path.c) --------------------------------------- */
 
 /* Publishes an existing release at the publication's tier. Uses the stored point of the tier if
 ** there is one. Otherwise diffuses the outermost point, draws a point between two others, or begins

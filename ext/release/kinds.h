@@ -163,8 +163,8 @@ struct request;
 struct sqlite3;
 
 /* The steps of a release that differ between kinds (publish.c calls these steps). The kinds of the
-** core have the path of points (path.c), except that the mechanism 'exponential' has
-** leaf_release.c. Each step returns 1, or 0 after setting the session's error. */
+** core have the path of points (noise_path.c), except that the mechanism 'exponential' has
+** drawn_quantile.c. Each step returns 1, or 0 after setting the session's error. */
 struct procedure {
   /* Steps that complete a request; null: nothing to do. request.details has `details` bytes, which
   ** hold the parameters that only this kind has (`options` in kinds.h). finish() sets their

@@ -391,10 +391,11 @@ static int finish_precision(struct request *request, struct error *error) {
 }
 
 /* The interval of a standard deviation is as wide, in parts of it, as half of that of its variance.
-** Beyond a quarter of a variance, stopping where noise is on its side would bias it (path.c). */
+** Beyond a quarter of a variance, stopping where noise is on its side would bias it (noise_path.c).
+** */
 #define UNTIL_OF_ROOT 0.125
 
-/* Checks that a release can stop when it is accurate enough (path.c). */
+/* Checks that a release can stop when it is accurate enough (noise_path.c). */
 static int finish_until(struct request *request, struct error *error) {
   const struct aggregate *aggregate = request->aggregate;
   const struct family *family = aggregate->family;

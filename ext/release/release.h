@@ -98,7 +98,7 @@ struct request {
   double size;                  /* dim or bins */
   int has_default_leaves;       /* size is request_leaves() */
   double grid;                  /* the step of the values of x */
-  double until, least;          /* stop when it is accurate enough (path.c) */
+  double until, least;          /* stop when it is accurate enough (noise_path.c) */
   double max_groups, key_share; /* parameters of the selection of private keys */
   double half_width;            /* dp_plan(): the requested 95% half-width */
   double rows_guess, key_guess; /* dp_plan(): public guesses at the number of rows and of groups */
@@ -324,7 +324,7 @@ struct view definition_view(const struct publication *publication);
 ** a release). Returns 1, or 0 after setting the ledger's error. */
 int definition_store(struct publication *publication);
 
-/* ---- the numbers of a point (numbers.c) ------------------------------------------------------ */
+/* ---- the numbers of a point (published_numbers.c) -------------------------------------------- */
 
 #define NUMBERS_CONFIDENCE 0.95 /* of the intervals that are published and planned */
 
@@ -396,7 +396,7 @@ double numbers_half_width(const struct publication *publication, double rows);
 ** ledger's error. */
 int values_read(struct publication *publication, const char *tier);
 
-/* ---- computing a number of a stored point again (numbers.c) ---------------------------------- */
+/* ---- computing a number of a stored point again (published_numbers.c) ------------------------ */
 
 /* Sets [*low, *high] to the interval that a number published at the publication's tier would have
 ** with this confidence, computed from the stored point. The caller has set the session, the release
@@ -503,7 +503,7 @@ int series_points(struct publication *publication, int64_t **values);
 int interval_read_span(struct publication *publication, const char *key, double confidence,
                        double *low, double *high);
 
-/* ---- releases with a point at each tier (path.c) --------------------------------------------- */
+/* ---- releases with a point at each tier (noise_path.c) --------------------------------------- */
 
 /* The steps of path_procedure, for procedures that change others. */
 int path_charge(struct publication *publication);
@@ -517,7 +517,7 @@ int until_is_given(const struct ledger_release *release);
 ** figure is `figure` and comes from `rows` rows; NaN if no rung has a half-width for them. */
 double until_expected_part(struct publication *publication, double figure, double rows);
 
-/* ---- releases of one quantile by the exponential mechanism (leaf_release.c) ------------------ */
+/* ---- releases of one quantile by the exponential mechanism (drawn_quantile.c) ---------------- */
 
 /* Returns whether the mechanism can make a release of this kind with these parameters. */
 int leaf_release_suits(const struct aggregate *aggregate, const struct ledger_release *release);
@@ -613,7 +613,7 @@ char *clipping_sentence(const struct clipped_share *share, const struct ledger_c
 /* Returns a share in percent, as the sentence gives it. */
 int clipping_percent(double share);
 
-/* ---- bounds (bounds.c) ----------------------------------------------------------------------- */
+/* ---- bounds (clip_bounds.c) ------------------------------------------------------------------ */
 
 /* Noisy numbers of units whose one value lies between two powers of two, without regard to sign. */
 struct bounds_counts {

@@ -687,7 +687,7 @@ int shard_state_fits(const struct shard_state *state, size_t numbers);
 struct identity shard_state_unit(struct shard_state *state, uint64_t *cell);
 int shard_state_numbers(struct shard_state *state, int128 *numbers, size_t count);
 
-/* ---- allowances of a series (allowance.c) ---------------------------------------------------- */
+/* ---- allowances of a series (series_allowances.c) -------------------------------------------- */
 
 /* The book of a series: what each unit has counted so far, from period to period.
 **

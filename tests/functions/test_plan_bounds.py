@@ -1,4 +1,4 @@
-"""Finding a clip: the recipe in the error, and dp_plan() with the bounds of what each unit counts (ext/release/bounds.c)."""
+"""Finding a clip: the recipe in the error, and dp_plan() with the bounds of what each unit counts (ext/release/clip_bounds.c)."""
 
 import json
 import random

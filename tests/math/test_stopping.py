@@ -1,4 +1,4 @@
-"""The theorem behind releases that stop when they are accurate enough (ext/release/path.c), by exact enumeration of small walks: whatever
+"""The theorem behind releases that stop when they are accurate enough (ext/release/noise_path.c), by exact enumeration of small walks: whatever
 decides whether the next step is made, the mean of ratio^alpha exp(-alpha (alpha - 1) paid) over all outcomes is at most 1, where `paid` is
 the price of one release at the stop. The walks here have small variances, so the sums of the discrete Gaussians are computed to the end."""
 
@@ -20,7 +20,7 @@ def gaussian(centre, variance):
 
 
 def step(x, point, outer, inner):
-    """The next point inward, given the exact total x and the last point: ext/release/path.c."""
+    """The next point inward, given the exact total x and the last point: ext/release/noise_path.c."""
     share = (outer - inner) / outer
     return gaussian(share * x + (1 - share) * point, inner * (outer - inner) / outer)
 

@@ -1,4 +1,4 @@
-/* leaf_release.c: releases of one quantile by the exponential mechanism (mechanism/mechanism.h).
+/* drawn_quantile.c: releases of one quantile by the exponential mechanism (mechanism/mechanism.h).
 **
 ** The rows are added up in the leaves of the range, and one leaf is drawn. The ledger stores it as
 ** a point of clock 0 with one coordinate, the index of the leaf. No noise can make a point for an

@@ -1,4 +1,4 @@
-/* bounds.c: what a clip would cut off, by the noisy counts of a release of bounds, and where
+/* clip_bounds.c: what a clip would cut off, by the noisy counts of a release of bounds, and where
 ** published bounds may be used. The counts are published already, so this is post-processing, and
 ** costs nothing.
 ** Tests: tests/functions/test_plan_bounds.py, tests/mechanism/test_bounds.py */

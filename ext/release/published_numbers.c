@@ -1,7 +1,7 @@
-/* numbers.c: computes the published numbers from a point, stores them, and answers from them. Later
-** it computes them from the stored point again, for dp_interval() at another confidence and for
-** dp_parts. Before, it tells from public parameters how precise they will be.
-** Tests: tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py,
+/* published_numbers.c: computes the published numbers from a point, stores them, and answers from
+** them. Later it computes them from the stored point again, for dp_interval() at another confidence
+** and for dp_parts. Before, it tells from public parameters how precise they will be. Tests:
+** tests/mechanism/test_kinds_exact.py, tests/mechanism/test_kinds_noise.py,
 ** tests/mechanism/test_intervals.py */
 #include "release/internal.h"
 

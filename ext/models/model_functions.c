@@ -1,6 +1,6 @@
-/* functions.c: the SQL face of models: the kind 'sgd', its options and the rows of a descent, and
-** dp_predict() and dp_sgd_profile(), which use stored models.
-** Tests: tests/models/test_sgd.py, tests/models/test_sgd_hiding.py */
+/* model_functions.c: the SQL face of models: the kind 'sgd', its options and the rows of a descent,
+** and dp_predict() and dp_sgd_profile(), which use stored models. Tests: tests/models/test_sgd.py,
+** tests/models/test_sgd_hiding.py */
 #include "models/models.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* allowance.c: see sums.h. The entries are one array, in the order in which the units came
+/* series_allowances.c: see sums.h. The entries are one array, in the order in which the units came
 ** first, and a table has the number of each name. A name is a hash already, so the table needs no
 ** secret.
 ** Tests: tests/release/test_series_neighbours.py, tests/sums/test_identity.c */

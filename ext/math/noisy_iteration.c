@@ -1,4 +1,4 @@
-/* iteration.c: see math.h.
+/* noisy_iteration.c: see math.h.
 ** Tests: tests/math/test_iteration.c, tests/papers/test_papers_tables.py,
 ** tests/papers/test_papers_sgd.py, tests/papers/test_papers_accuracy.py */
 #include "math/math.h"

@@ -1,4 +1,4 @@
-/* statement_text.c: finds the call of an aggregate in the text of the statement that executes it,
+/* find_call.c: finds the call of an aggregate in the text of the statement that executes it,
 ** evaluates its parameters, and makes the question for which the call stands: the innermost SELECT
 ** around it, with what it gives from each row as the result list, and with the common table
 ** expressions that this SELECT may use.

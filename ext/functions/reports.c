@@ -1,4 +1,4 @@
-/* reporting.c: dp_export() and dp_report(), which write out what the members of one tier may see,
+/* reports.c: dp_export() and dp_report(), which write out what the members of one tier may see,
 ** and dp_clipping(), which says what share of the units was clipped in a release.
 ** Tests: tests/report/test_report.py, tests/release/test_clipping.py */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* path.c: releases that can have a point (totals plus noise) at each tier. These points form a
-** path: each point is noisier than the next point inward.
+/* noise_path.c: releases that can have a point (totals plus noise) at each tier. These points form
+** a path: each point is noisier than the next point inward.
 **
 ** The place of a tier on the path of an existing release decides how the tier gets a point:
 **
