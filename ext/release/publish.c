@@ -68,6 +68,13 @@ static void start(struct publication *publication, struct session *session) {
   *publication = (struct publication){.session = session, .position = {.at = -1}};
 }
 
+/* Opens a publication, and compares the release with its seal. Returns 1 if the release exists. */
+static int load(struct publication *publication, const char *tier, const char *name) {
+  const struct ledger_release *release = &publication->definition.release;
+  return publication_open(publication, tier, name) &&
+         (!release->periods || ledger_trust_release(publication->session->ledger, release->id));
+}
+
 /* While an inner tier refines a release, its state is 'charged', but its publications stay usable:
 ** nobody outside learns of a refinement. */
 static int is_usable(struct publication *publication) {
@@ -124,8 +131,7 @@ int publish_replay(struct publication *publication, int may_refine) {
 static int replay_outward(struct publication *publication, struct session *session,
                           const char *name, const char *tier, int draws_only) {
   start(publication, session);
-  if (!publication_open(publication, tier, name))
-    return ledger_release_unknown(session->ledger, name);
+  if (!load(publication, tier, name)) return ledger_release_unknown(session->ledger, name);
   publication->draws_only = draws_only && publication->definition.release.periods;
   return is_usable(publication) && publish_replay(publication, 0);
 }
@@ -335,7 +341,7 @@ static void begin(struct publication *publication, struct session *session,
                   struct request *request) {
   const struct procedure *procedure = procedure_of_kind(request->aggregate);
   start(publication, session);
-  int found = publication_open(publication, request->tier, request->name);
+  int found = load(publication, request->tier, request->name);
   publication->outward = request->outward;
   if (publication->position.at < 0 || !request_default_mechanism(request, publication, found) ||
       !settle_time(publication, request) ||
@@ -367,7 +373,7 @@ int publish_prepare(struct session *session, const struct request *request) {
   if (!procedure->prepare) return 1;
   if (!ledger_begin_reading(ledger)) return 0;
   start(&publication, session);
-  int found = publication_open(&publication, request->tier, request->name);
+  int found = load(&publication, request->tier, request->name);
   int is_charged = found && strcmp(publication.definition.release.state, "charged") == 0;
   session->deferred.defers = 1;
   if (publication.position.at >= 0 && (!found || (request->resumes && is_charged)))
@@ -511,7 +517,7 @@ static void diffuse_once(struct publication *publication, struct session *sessio
   if (!ledger_begin(ledger)) return;
   if (!mixing) {
     replay_outward(publication, session, name, tier, draws_only);
-  } else if (!publication_open(publication, tier, name)) {
+  } else if (!load(publication, tier, name)) {
     ledger_release_unknown(ledger, name);
   } else if (publication->definition.release.periods) {
     error_set(ledger_error(ledger), "release '%s' is a series, which no kernel can change", name);

@@ -297,9 +297,10 @@ struct totals {
 const struct ledger_tier *publication_tier(const struct publication *publication);
 
 /* Loads the tiers and finds the publication's tier and, unless `name` is null, the release. The
-** publication has its session and is empty otherwise. Compares the release with its seal. Returns 1
-** if the release exists. Sets the session's error if there is no such tier or if the seal differs,
-** but not if there is no such release. */
+** publication has its session and is empty otherwise. Compares the release with its seal, except
+** for a series, whose thousands of rows are compared before something is stored. Returns 1 if the
+** release exists. Sets the session's error if there is no such tier or if the seal differs, but not
+** if there is no such release. */
 int publication_open(struct publication *publication, const char *tier, const char *name);
 
 /* Clears a publication and frees everything that it owns. */

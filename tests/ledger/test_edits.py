@@ -6,6 +6,7 @@ edits cannot be noticed and are not tested: two files that differ in their free 
 same ledger, and an older copy of both files is a correct ledger.
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -370,6 +371,22 @@ def seal_anew(path):
     for _, sql in triggers:
         ledger.execute(sql)
     ledger.close()
+
+
+@pytest.mark.parametrize("column", ["kind", "mechanism"])
+def test_a_release_of_a_newer_version_is_an_error(db, path, column):
+    """With the seals of the newer version. Without them, nothing is computed from the edited release."""
+    one(db, "SELECT dp_release('clinic', 'sum', 'SELECT minutes FROM visits', '{\"clip\":1,\"name\":\"r\",\"diagnose\":true}')")
+    db.close()
+    with contextlib.closing(ledger_of(path)) as ledger:
+        edit(ledger, f"UPDATE dp_release SET {column} = 'newer'")
+    calls = ["SELECT dp_clipping('r', 'clinic')", "SELECT dp_interval('r', 'clinic', NULL, 0.9)", "SELECT * FROM dp_parts('r', 'clinic')",
+             "SELECT dp_diffuse('r', 'public')"]
+    with contextlib.closing(connect(path)) as db:
+        assert all("is damaged: the rows of release 1" in refused(db, call) for call in calls)
+    seal_anew(path)
+    with contextlib.closing(connect(path)) as db:
+        assert all("this version does not know" in refused(db, call) for call in calls if "dp_parts" not in call)  # no sum has parts
 
 
 # Columns with numbers that follow from those of other tables.

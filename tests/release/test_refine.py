@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from conftest import INIT, interrupted, run, when_reading
-from guard_helpers import copy_of, guarded, outcome
+from guard_helpers import guarded, outcome
 from noise_helpers import check_path, charges, column, connect, error_of, fill, one, open_ledger
 
 pytestmark = pytest.mark.alarm(3e-9)
