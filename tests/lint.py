@@ -22,7 +22,6 @@ KNOWN = {
     ("ext/categories/responses.c", "clang-analyzer-core.NullDereference"): (1, "not reached without them"),
     ("ext/categories/mix.c", "clang-analyzer-core.NullDereference"): (1, "not reached without reports"),
     ("ext/diffuse.c", "bugprone-sizeof-expression"): (2, "arrays of pointers are meant"),
-    ("ext/functions/aggregates.c", "nullPointerRedundantCheck"): (1, "checked_row() refuses a null one"),
     ("ext/functions/batch.c", "clang-analyzer-core.NullDereference"): (2, "there is a publication for each item"),
     ("ext/functions/guard.c", "bugprone-sizeof-expression"): (1, "an array of pointers is meant"),
     ("ext/functions/options.c", "invalidPointerCast"): (1, "a member by its offset"),

@@ -31,9 +31,6 @@ SQLITE_EXTENSION_INIT3
   "min(max(c.at, ifnull(c.period, '')),"                                                           \
   " ifnull(date(" PERIOD_END("o.period", "c.period") ", '-1 day'), '9999'))"
 
-/* The releases for which tier ?2 was charged, once for each period of the new tier ?1 in which such
-** charges count, with the time and id of the last charge in this period. */
-
 static const char select_last_charge[] =
     "SELECT id, hash, " STATEMENT_NOW " FROM (SELECT 0) LEFT JOIN dp_charge"
     " ON id = (SELECT max(id) FROM dp_charge)";

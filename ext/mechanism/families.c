@@ -21,7 +21,6 @@
 #define CURVES_SPREAD 1.4173446000000000 /* of several cells */
 
 /* Facts that several families share. */
-#define COUNTING .components = 1, .counts = 1, .count_factor = 1, .row_norm = 1
 #define RATIO    .counts = 1, .is_ratio = 1
 #define LINEAR   .is_linear = 1, .estimate = estimate_sums, .stddev = estimate_sum_stddev
 #define L1       .is_l1 = 1, .row_norm = 1, .spread = 2

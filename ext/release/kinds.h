@@ -167,7 +167,7 @@ struct sqlite3;
 ** drawn_quantile.c. Each step returns 1, or 0 after setting the session's error. */
 struct procedure {
   /* Steps that complete a request; null: nothing to do. request.details has `details` bytes, which
-  ** hold the parameters that only this kind has (`options` in kinds.h). finish() sets their
+  ** hold the parameters that only this kind has (`own_options`). finish() sets their
   ** defaults and checks the request. publics() returns how many public rows follow those of the
   ** question. settle() sets the parameters that depend on the tier and the ledger; if a release
   ** with the request's name exists (`found`), the publication holds it. clear() frees what the

@@ -228,8 +228,8 @@ struct drawn {
   int64_t *values;
 };
 
-/* The definition of a release (definition.c). A definition does not change after it is made or read
-** from the ledger. */
+/* The definition of a release (definition.c). After it is made or read from the ledger, only the
+** lattice, the slack and the stop of its release change, as draws are made. */
 struct definition {
   struct ledger_release release;
   const struct aggregate *aggregate; /* the aggregate of its kind */
@@ -241,7 +241,7 @@ struct definition {
   struct series series;             /* its matrix */
   char **groups;                    /* a series: the keys of its groups; null: none */
   struct contribution row_question; /* a series: what sums.h needs to add its rows; it takes */
-  struct layout row_layout; /* each group in each period as a cell (definition_row_cell()) */
+  struct layout row_layout; /* each group in each period as a cell */
   struct contribution contribution; /* the parameters of a unit's contribution */
   struct layout layout;             /* the layout of a unit's vector */
   void *details;                    /* what only this kind has (kinds.h); owned */
